@@ -1,6 +1,7 @@
 """Who takes turns in the last stage, and whether one of them trained the same as the first."""
 
 import math
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -38,6 +39,7 @@ _ALLOWED = "Another training was allowed."
 # grows after 2,000 steps without any. Both chosen, not measured.
 MOST_SKIPPED, MOST_SKIPPED_LATE = 24, 1
 SETTLED_AFTER = 2 / 3  # of the steps that are compared
+FEW = 3  # steps; see `_passes_over`
 SAME_RATE = 1e-9  # relative; a rate that follows from the step's number is the same number
 
 
@@ -66,7 +68,7 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
         found = replace(found, same_training=None, reason=f"{found.reason} {_ALLOWED}")
     if found.is_another and seen and found.same_training is None:
         found = replace(found, reason=f"{found.reason} {_otherwise(config, seen)}".rstrip())
-    why = _without_batches(turns, name, config)
+    why = _without_batches(turns, name, config) or _passes_over(turns, name, config)
     steps = min(len(baseline), len(own), LOSSES_WANTED)
     if steps >= FEWEST_STEPS:
         why = why or _unsettled(turns, name, steps)
@@ -121,6 +123,29 @@ def _without_batches(turns: Turns, name: str, config: Config) -> str:
     if not left_out(turns.windows.get(name, []), own, seen, larger=larger):
         return ""
     return "It ran out of the device's memory, and went on without the batches that did not fit."
+
+
+def _passes_over(turns: Turns, name: str, config: Config) -> str:
+    """Why `name` made more forward passes for its steps now and then, where the program as it is did
+    not, or clearly less often; or "". What none of n steps did, less than 3 / n do (95 %).
+    """
+    if config.get("micro_batches", 1) != 1 or any(map(turns.skipped.get, (BASELINE, name))):
+        return ""  # those of parts, and of steps that a GradScaler left out
+    own, its = (turns.forwards.get(each, Counter()) for each in (BASELINE, name))
+    usual = next(iter(own.most_common(1)), (0, 0))[0]
+    if not usual or its.most_common(1)[:1] == [] or its.most_common(1)[0][0] != usual:
+        return ""
+    before, now = (
+        sum(steps for passes, steps in each.items() if passes > usual) for each in (own, its)
+    )
+    most = (before + FEW + 2 * math.sqrt(before)) / own.total() * its.total()
+    if now < FEW or now <= most:
+        return ""
+    return (
+        f"Of its {its.total()} steps {now} had more forward passes than others, and of "
+        f"{own.total()} of the program as it is {before or 'none'} had: batches are passed over now "
+        "and then, as where a loss that is no number is left out."
+    )
 
 
 def _skipped(turns: Turns, name: str, since: float) -> int:

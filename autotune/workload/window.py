@@ -1,5 +1,6 @@
 """A stretch of a live run, timed: what the running program reports to who measures it."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -77,6 +78,8 @@ class Window:
             all are where nobody asked for them.
         skipped_steps: how often a GradScaler left the weights as they were, since a gradient was
             infinite or not a number.
+        forwards: how many steps had so many forward passes that keep gradients: pairs of how many
+            passes, and how many steps; without those of validations, as far as they are told apart.
         gradless_seconds: part of `seconds` in which a model was called without gradients between
             every two steps: evaluation, rollouts, pseudo-labels.
         cpu_seconds: processor time of the training process, all threads.
@@ -105,6 +108,7 @@ class Window:
     step_seconds: tuple[float, ...] = ()
     phases: Mapping[str, float] = field(default_factory=dict)
     skipped_steps: int = 0
+    forwards: tuple[tuple[int, int], ...] = ()
     gradless_seconds: float = 0.0
     cpu_seconds: float = 0.0
     worker_cpu_seconds: float = 0.0
@@ -125,6 +129,14 @@ class Window:
         return self.samples / self.seconds if self.seconds > 0 else 0.0
 
 
+def forwards_of(windows: Sequence[Window]) -> Counter[int]:
+    """How many steps of `windows` had so many forward passes."""
+    found = Counter[int]()
+    for window in windows:
+        found.update(dict(window.forwards))
+    return found
+
+
 def as_one(windows: Sequence[Window]) -> Window:
     """Consecutive windows of one run as one."""
     spent = {
@@ -142,6 +154,7 @@ def as_one(windows: Sequence[Window]) -> Window:
         step_seconds=tuple(step for window in windows for step in window.step_seconds),
         phases=spent,
         skipped_steps=sum(window.skipped_steps for window in windows),
+        forwards=tuple(sorted(forwards_of(windows).items())),
         gradless_seconds=sum(window.gradless_seconds for window in windows),
         cpu_seconds=sum(window.cpu_seconds for window in windows),
         worker_cpu_seconds=sum(window.worker_cpu_seconds for window in windows),

@@ -945,6 +945,15 @@ def test_float16_by_hand_has_a_scaler(text: str, reason: str) -> None:
     assert_has_both_halves(by_hand(FP16, places_of(text), PATH))
 
 
+@pytest.mark.parametrize(("number", "refused"), [("1e-45", True), ("1e-40", False)])
+def test_what_is_zero_in_bfloat16_is_not_added_in_it(number: str, refused: bool) -> None:
+    masked = f"    y = y + (mask + {number}).log()\n    optimizer.zero_grad()"
+    text = source(OWN_LOSS).replace("    optimizer.zero_grad()", masked)
+    outcome = rewritten(text, BF16)
+    assert ("is 0 in bfloat16" in outcome.reason) is refused
+    assert "0 in bfloat16" not in rewritten(text, FP16).reason
+
+
 def test_a_scaler_in_a_comment_is_none() -> None:
     text = SCALED_LOOP.rstrip("\n") + "\n# scaler = torch.amp.GradScaler()\n"
     assert rewritten(text, FP16).statuses == ["done"]

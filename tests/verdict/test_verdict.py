@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -246,6 +247,27 @@ def test_a_scaler_that_finds_no_scale_makes_no_training(skipped, same):
         assert found.outcome == ("faster" if same else "no_gain") and not found.may_be_allowed
     taken.skipped["baseline"] = skipped
     assert judged(taken, {"precision": "fp16"}).parity.same_training is True
+
+
+@pytest.mark.parametrize(
+    ("own", "tuned", "same"),
+    [
+        ({2: 100}, {2: 100}, True),
+        ({1: 3, 2: 100}, {1: 3, 2: 98, 4: 2}, True),  # the first steps; and what may be chance
+        ({2: 100}, {2: 92, 4: 8}, False),
+        ({2: 90, 4: 10}, {2: 88, 4: 12}, True),  # an agent's, say
+        ({2: 90, 4: 10}, {2: 70, 4: 30}, False),
+        ({2: 100}, {1: 100}, True),  # a part that another setting computes at once
+        ({}, {2: 92, 4: 8}, True),
+    ],
+)
+def test_who_passes_over_batches_has_trained_on_less(own, tuned, same):
+    taken = turns(baseline=1000, tuned=2000)
+    taken.forwards = {"baseline": Counter(own), "tuned": Counter(tuned)}
+    found = judged(taken)
+    assert found.parity.same_training is same
+    assert ("batches are passed over" in found.parity.reason) is not same
+    assert judged(taken, {"micro_batches": 2}).parity.same_training is True
 
 
 def test_who_runs_out_of_memory_and_goes_on_has_trained_on_less():

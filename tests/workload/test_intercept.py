@@ -618,6 +618,16 @@ optimizer ="""
     assert (seen.shapes, seen.calls) == (1, calls)
 
 
+def test_steps_are_counted_by_their_forward_passes(tmp_path: Path) -> None:
+    passing = PLAIN.replace("=32", "=20").replace(
+        "        loss = criterion(model(x), y)\n",
+        "        loss = criterion(model(x), y); n += 1\n        if n % 8 == 0: continue\n",
+    )
+    text = passing.replace("\noptimizer =", "\nn = 0\noptimizer =", 1)
+    reports = run(text, steps(14), steps(28), folder=tmp_path)
+    assert dict(window_of(reports).forwards) == {2: 24, 4: 4}, "of the model and the loss"
+
+
 def test_shapes_are_those_of_what_has_weights(tmp_path: Path) -> None:
     changing = PLAIN.replace("=32", "=20").replace(
         "criterion(model(x), y)", "criterion(model(x)[: 3 + n % 9], y[: 3 + n % 9]); n += 1"

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from autotune.measurement.interleaved.rounds import Round, Start
 from autotune.measurement.measurement import Failure
 from autotune.measurement.statistics import Timed, rate, timed
 from autotune.workload.seen import Seen
-from autotune.workload.window import Window
+from autotune.workload.window import Window, forwards_of
 
 # Two warmed processes taking turns of 0.4 s: 7 % rms error, against 12 % one after the other.
 TURN_SECONDS = 0.4
@@ -30,10 +31,10 @@ class Turns:
     Turn `i` of a round is the same moment for every contestant. `losses` are those of the first
     round, from the program's first step on; `skipped` says for each window of them how many losses
     came before it, and how many of its steps a GradScaler left out; `rates` are the learning rates
-    that belong to the losses. `controls` are those of the
-    program as it is where chance alone is another, `pairs` those of the program as it is and of
-    each contestant where both have another seed. `failures` names who could not be measured, and
-    why.
+    that belong to the losses. `forwards` says of all rounds how many steps had so many forward
+    passes. `controls` are those of the program as it is where chance alone is another, `pairs` those
+    of the program as it is and of each contestant where both have another seed. `failures` names who
+    could not be measured, and why.
     `ended` are those that came to their own end before their turns were over. `disturbed` are the
     turns, as (round, turn), in which the GPU was shared or kept its clocks down. `calm_share` is
     what is left of a step of the program as it is while it takes little memory anew. `beside` is a
@@ -44,6 +45,7 @@ class Turns:
     losses: dict[str, list[float]] = field(default_factory=dict)
     rates: dict[str, list[float]] = field(default_factory=dict)
     skipped: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    forwards: dict[str, Counter[int]] = field(default_factory=dict)
     controls: list[list[float]] = field(default_factory=list)
     pairs: dict[str, list[Pair]] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
@@ -57,6 +59,10 @@ class Turns:
     def turns(self) -> int:
         """Turns taken so far, over all rounds."""
         return sum(len(taken) for taken in next(iter(self.windows.values()), []))
+
+    def count_forwards(self, name: str, window: Window) -> None:
+        """Add the forward passes of a window of the contestant `name`."""
+        self.forwards.setdefault(name, Counter()).update(forwards_of([window]))
 
     def keep_losses(self, name: str, window: Window) -> None:
         """Add the losses of a window of the contestant `name`, and what belongs to them."""

@@ -18,6 +18,7 @@ from autotune.source.refusals.arrays import given_to_numpy
 from autotune.source.refusals.gathering import SAME_FORMAT, kept_outcome
 from autotune.source.refusals.mixed_formats import put_in_a_branch
 from autotune.source.refusals.short_numbers import rare_chance, running_values
+from autotune.source.refusals.small_numbers import ZERO_IN_BFLOAT16, denormal_constant
 from autotune.source.refusals.tolerances import small_error
 from autotune.source.rewrites.outputs import model_calls, outputs_in_float32
 from autotune.source.rewrites.scaler import scaler_by_hand, with_scaler
@@ -85,6 +86,12 @@ def _check_bfloat16(program: Program, edit: Autocast, hand_step: str) -> None:
             f"a module moves on at {at} what it has kept of an earlier forward pass: bfloat16, "
             "where it is kept in that, loses small steps",
             f"{at}: .float() of what is kept first; {hand_step}",
+        )
+    if at := denormal_constant(program, below=ZERO_IN_BFLOAT16):
+        raise Forbidden(
+            f"the number at {at} is 0 in bfloat16: what it keeps from being 0 (what a logarithm is "
+            "taken of, say) may be 0 then",
+            f"{at}: the tensor that it is added to in float32 (.float()); {hand_step}",
         )
     if at := rare_chance(program):
         raise Forbidden(

@@ -227,7 +227,6 @@ class Pace:
         window = self._open
         step_seconds = self._edges.end(window.step_seconds, waited)
         phases = self._clock.drain()
-        device = self._edges.device
         return Window(
             mode=window.mode,
             steps=len(step_seconds),
@@ -237,9 +236,10 @@ class Pace:
             validations=window.validations,
             step_seconds=step_seconds,
             phases=phases,
+            forwards=self.strays.take(),
             gradless_seconds=window.gradless_seconds,
-            peak_bytes=peak_bytes(device),
-            allocator=allocator(device),
+            peak_bytes=peak_bytes(self._edges.device),
+            allocator=allocator(self._edges.device),
             **self._losses.take(),
             **self._processor.spent(),
         )

@@ -3,7 +3,7 @@
 """
 
 import math
-from collections import deque
+from collections import Counter, deque
 from statistics import median
 from typing import Any
 
@@ -28,6 +28,7 @@ class Strays:
     def __init__(self) -> None:
         self.calls = self.backwards = 0
         self.many = math.inf
+        self._counted = Counter[int]()
         self._recent: deque[tuple[int, int, float]] = deque(maxlen=_RECENT)
         self._rows: list[int] = []
         self._followed: set[int] = set()
@@ -57,10 +58,16 @@ class Strays:
             self._rows, self._followed = [], set()
             if strayed:
                 return max(0.0, seconds - self._usual_seconds()), calls - self.usual_calls()
+        self._counted[calls] += 1
         self._recent.append((calls, backwards, seconds))
         if self.many != _MANY * calls and len(self._recent) >= _FEWEST_RECENT:
             self.many = _MANY * max(1, self.usual_calls())
         return 0.0, 0
+
+    def take(self) -> tuple[tuple[int, int], ...]:
+        """How many steps had so many forward passes, since this was last asked."""
+        counted, self._counted = self._counted, Counter()
+        return tuple(sorted(counted.items()))
 
     def _are_strays(self, samples: float) -> bool:
         large = sum(rows >= samples for rows in self._rows)
