@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -126,26 +127,39 @@ def _without_batches(turns: Turns, name: str, config: Config) -> str:
 
 
 def _passes_over(turns: Turns, name: str, config: Config) -> str:
-    """Why `name` made more forward passes for its steps now and then, where the program as it is did
-    not, or clearly less often; or "". What none of n steps did, less than 3 / n do (95 %).
+    """Why `name` made more forward passes for some of its first steps, where the program as it is
+    made none for as many, or clearly fewer; or "". What none of n steps did, less than 3 / n do
+    (95 %).
     """
     if config.get("micro_batches", 1) != 1 or any(map(turns.skipped.get, (BASELINE, name))):
         return ""  # those of parts, and of steps that a GradScaler left out
-    own, its = (turns.forwards.get(each, Counter()) for each in (BASELINE, name))
-    usual = next(iter(own.most_common(1)), (0, 0))[0]
-    if not usual or its.most_common(1)[:1] == [] or its.most_common(1)[0][0] != usual:
+    both = [turns.forwards.get(each, ()) for each in (BASELINE, name)]
+    limit = min(sum(steps for window in each for _, steps in window) for each in both)
+    own, its = (_first_forwards(each, limit) for each in both)
+    usual = max(own, key=own.__getitem__, default=0)
+    if not usual or max(its, key=its.__getitem__, default=0) != usual:
         return ""
     before, now = (
         sum(steps for passes, steps in each.items() if passes > usual) for each in (own, its)
     )
     most = (before + FEW + 2 * math.sqrt(before)) / own.total() * its.total()
-    if now < FEW or now <= most:
+    if now <= most:
         return ""
     return (
-        f"Of its {its.total()} steps {now} had more forward passes than others, and of "
+        f"Of its first {its.total()} steps {now} had more forward passes than others, and of "
         f"{own.total()} of the program as it is {before or 'none'} had: batches are passed over now "
         "and then, as where a loss that is no number is left out."
     )
+
+
+def _first_forwards(windows: Sequence[tuple[tuple[int, int], ...]], steps: int) -> Counter[int]:
+    """How many of the first `steps`, or somewhat fewer, had so many forward passes."""
+    found = Counter[int]()
+    for window in windows:
+        if found.total() + sum(number for _, number in window) > steps:
+            break
+        found.update(dict(window))
+    return found
 
 
 def _skipped(turns: Turns, name: str, since: float) -> int:

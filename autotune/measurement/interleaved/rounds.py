@@ -286,11 +286,11 @@ class Round:
             self._turns.seen[name] = seen
 
     def _keep_losses(self, name: str, windows: Sequence[Window]) -> None:
-        """What is compared: forward passes, losses, and the steps left out among these."""
+        """Losses, and the steps left out among those that are compared."""
+        if self._losses is None:
+            return
         for window in windows:
-            self._turns.count_forwards(name, window)
-            if self._losses is not None:
-                self._turns.keep_losses(name, window)
+            self._turns.keep_losses(name, window)
 
 
 def _steps(windows: Sequence[Window]) -> int:

@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +15,7 @@ from autotune.measurement.interleaved.rounds import Round, Start
 from autotune.measurement.measurement import Failure
 from autotune.measurement.statistics import Timed, rate, timed
 from autotune.workload.seen import Seen
-from autotune.workload.window import Window, forwards_of
+from autotune.workload.window import Window
 
 # Two warmed processes taking turns of 0.4 s: 7 % rms error, against 12 % one after the other.
 TURN_SECONDS = 0.4
@@ -31,8 +30,8 @@ class Turns:
     Turn `i` of a round is the same moment for every contestant. `losses` are those of the first
     round, from the program's first step on; `skipped` says for each window of them how many losses
     came before it, and how many of its steps a GradScaler left out; `rates` are the learning rates
-    that belong to the losses. `forwards` says of all rounds how many steps had so many forward
-    passes. `controls` are those of the program as it is where chance alone is another, `pairs` those
+    that belong to the losses, `forwards` how many steps had so many forward passes, window by
+    window. `controls` are those of the program as it is where chance alone is another, `pairs` those
     of the program as it is and of each contestant where both have another seed. `failures` names who
     could not be measured, and why.
     `ended` are those that came to their own end before their turns were over. `disturbed` are the
@@ -45,7 +44,7 @@ class Turns:
     losses: dict[str, list[float]] = field(default_factory=dict)
     rates: dict[str, list[float]] = field(default_factory=dict)
     skipped: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    forwards: dict[str, Counter[int]] = field(default_factory=dict)
+    forwards: dict[str, list[tuple[tuple[int, int], ...]]] = field(default_factory=dict)
     controls: list[list[float]] = field(default_factory=list)
     pairs: dict[str, list[Pair]] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
@@ -60,16 +59,13 @@ class Turns:
         """Turns taken so far, over all rounds."""
         return sum(len(taken) for taken in next(iter(self.windows.values()), []))
 
-    def count_forwards(self, name: str, window: Window) -> None:
-        """Add the forward passes of a window of the contestant `name`."""
-        self.forwards.setdefault(name, Counter()).update(forwards_of([window]))
-
     def keep_losses(self, name: str, window: Window) -> None:
         """Add the losses of a window of the contestant `name`, and what belongs to them."""
         if (before := len(self.losses[name])) < LOSSES_WANTED and window.skipped_steps:
             self.skipped.setdefault(name, []).append((before, window.skipped_steps))
         self.losses[name] += window.losses
         self.rates.setdefault(name, []).extend(window.rates)
+        self.forwards.setdefault(name, []).append(window.forwards)
 
     def forget_round(self, failures: dict[str, Failure]) -> None:
         """The last round did not come to its end; `failures` are those before it."""
@@ -80,6 +76,7 @@ class Turns:
                 self.losses[name].clear()
                 self.rates.pop(name, None)
                 self.skipped.pop(name, None)
+                self.forwards.pop(name, None)
         left = len(next(iter(self.windows.values())))
         self.disturbed = {each for each in self.disturbed if each[0] < left}
 
