@@ -1,8 +1,9 @@
 """Threads of several libraries that take the cores from one another."""
 
 from autotune.diagnosis.finding import Bottleneck, Finding, severity, times
+from autotune.machine import CPU
 from autotune.profiling.profile import Profile
-from autotune.workload.window import ONE_BLAS_THREAD
+from autotune.workload.window import ONE_BLAS_THREAD, ONE_THREAD
 
 # Of a step, what is over once NumPy's linear algebra has one thread; timed in turns, but in windows
 # of a fraction of a second.
@@ -15,6 +16,34 @@ def spinning_share(profile: Profile) -> float:
     """
     gain = profile.probes.get(ONE_BLAS_THREAD, 1.0)
     return max(0.0, 1 - 1 / gain)
+
+
+def crowded_share(profile: Profile) -> float:
+    """Of computing, what one thread does away with where more compute than there are cores; 0 where
+    that was not timed.
+    """
+    crowded = profile.machine.device == CPU and profile.seen.threads > profile.machine.cores
+    gain = profile.probes.get(ONE_THREAD, 1.0) if crowded else 1.0
+    return max(0.0, 1 - 1 / gain)
+
+
+def too_many_threads(profile: Profile) -> Finding | None:
+    """More threads than cores, where one of them was timed to be faster."""
+    share = crowded_share(profile)
+    grade = severity(share, _WARNING, _CRITICAL)
+    if not grade:
+        return None
+    threads, cores = profile.seen.threads, profile.machine.cores
+    gain = profile.probes[ONE_THREAD]
+    return Finding(
+        bottleneck=Bottleneck.THREADS,
+        severity=grade,
+        evidence=f"One thread computes a batch that was kept {times(gain)} as fast; as many as there "
+        "are cores may be faster still.",
+        max_gain=None,
+        headline=f"Computes with {threads} threads on {cores} core{'s' * (cores != 1)}, which wait "
+        f"for one another: one alone computes {times(gain)} as fast.",
+    )
 
 
 def threads_in_the_way(profile: Profile) -> Finding | None:

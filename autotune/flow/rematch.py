@@ -50,7 +50,13 @@ def settle(
             together=True,
             after_round=lambda _: True,
         )
-    return _winner(turns, best, second, context.machine.cores)
+    winner, rematch = _winner(turns, best, second, context.machine.cores)
+    fewest = min(len(best.config), len(second.config))
+    if rematch and rematch.ratio.low < 1 < rematch.ratio.high:
+        fewer = len(winner.config) == fewest < max(len(best.config), len(second.config))
+        which = "the one with fewer settings" if fewer else "the one that was ahead"
+        context.listener.stage(f"no clear difference between the two: {which} is judged")
+    return winner, rematch
 
 
 def _is_open(first: Ranked, second: Ranked) -> bool:

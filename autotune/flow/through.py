@@ -107,7 +107,7 @@ class _Through:
     def _how(self) -> str:
         """How it runs: a program without a loader may have no epochs that are cut."""
         if self._seen.loader or any(each.inner for each in self._seldom.values()):
-            return f"with its epochs cut to {STEPS_PER_EPOCH} steps,"
+            return f"with its epochs, or what it has for them, cut to {STEPS_PER_EPOCH} steps,"
         return "where what it does later comes sooner,"
 
     def start(

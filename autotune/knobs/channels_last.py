@@ -54,6 +54,8 @@ class ChannelsLast(Knob):
         if all(model.channels_last is None for model in profile.seen.models):
             reason = "the weights of each nn.Conv2d are the same in both orders"
             return Skip(reason=reason, impossible=True)
+        if self.read(profile.seen):
+            return Skip(reason="the model lies channels last already")
         if any(model.five_dimensional for model in profile.seen.models):
             reason = (
                 "a model has tensors of five dimensions, which torch does not convert to this "
@@ -74,8 +76,6 @@ class ChannelsLast(Knob):
                 "safetensors, which refuses weights in another order"
             )
             return Skip(reason=reason, impossible=True)
-        if self.read(profile.seen):
-            return Skip(reason="the model lies channels last already")
         if reason := little_from_computing(profile):
             return Skip(reason=reason)
         return Choices(own=False, values=(False, True))

@@ -81,7 +81,7 @@ def _no_validation(what: str, to: str) -> Doubt:
         evidence=f"{what}, and it was not seen to come to {to} while it was timed: what it then "
         "does (a validation, say) is in none of the figures, or counts as part of a step, and what "
         "its steps gain need not apply to it.",
-        advice="Give it a larger budget, or shorter epochs, so that it comes to it meanwhile.",
+        advice="Give it a larger budget, or let that come sooner (with shorter epochs, say).",
     )
 
 
@@ -282,8 +282,8 @@ def _turns() -> Doubt:
 def _no_module() -> Doubt:
     return Doubt(
         name="no module",
-        evidence="No module that the program trains was seen to be called (as where a function is "
-        "compiled, or weights are its own): the forward pass and its other Python cannot be told "
+        evidence="No module that the program trains was seen to be called as model(x) (as where a "
+        "method of it is, a function is compiled, or weights are its own): the forward pass and its other Python cannot be told "
         "apart, and without a DataLoader a step counts as one sample.",
         advice="The time of a step holds all the same.",
     )

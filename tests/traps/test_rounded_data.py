@@ -45,7 +45,8 @@ def program(columns: str) -> str:
 def test_large_numbers_that_differ_little_are_refused(rounding: Vet, columns: str) -> None:
     found = rounding(program(columns), VALUES)
     assert found.values == ("fp32",)
-    assert found.reason.startswith("in bf16 the model is given numbers at train.py:1")
+    assert found.reason.startswith("in bf16 numbers of around")
+    assert "that come into a layer at train.py:1" in found.reason
     assert "those of a batch differ by" in found.reason
 
 

@@ -90,7 +90,7 @@ def _too_far(start: Start, value: Value, seconds: float) -> str:
     if not (looks[0].short or compiled):  # operations of what is compiled are not seen
         return (
             f"nothing of a step is computed in {value}: it has none of the products and "
-            "convolutions that autocast casts, or turns it off around them"
+            "convolutions, in float32, that autocast casts, or turns it off around them"
         )
     changes = [change for each in looks for change in each.changes]
     said = (
@@ -130,10 +130,10 @@ def _data_said(value: Value, given: RoundedInput | None) -> str:
     if given is None or given.noise <= MOST_NOISE:
         return ""
     return (
-        f"in {value} the model is given numbers{_at(given.place)} of around {given.size:,.4g} that "
+        f"in {value} numbers of around {given.size:,.4g} that come into a layer{_at(given.place)} "
         f"are rounded to steps of {given.step:.2g}, and those of a batch differ by "
-        f"{given.spread:.2g}: take the mean from them, or compute what they are for in float32, "
-        "with autocast off"
+        f"{given.spread:.2g}: take the mean from them, where they are data, or compute what they "
+        "are for in float32, with autocast off"
     )
 
 
@@ -153,8 +153,8 @@ def _target_said(value: Value, target: RoundedTarget | None) -> str:
     return (
         f"in {value} predictions of around {target.size:,.4g} are rounded to steps of "
         f"{target.step:.2g}, and the targets that they are compared with{_at(target.place)} differ "
-        f"by {target.spread:.2g}: take the mean from the targets, or compute the last layer in "
-        "float32, with autocast off"
+        f"by {target.spread:.2g}: take the mean from the targets, or compute what gives the "
+        "predictions in float32, with autocast off"
     )
 
 
