@@ -100,14 +100,8 @@ def _show_noise(console: "Console", noise: "Calibration") -> None:
         indent=2,
     )
     if noise.left_out:
-        console.say(
-            (
-                f"{noise.left_out} {'turn was' if noise.left_out == 1 else 'turns were'} left out: "
-                "the processors were taken away.",
-                "warn",
-            ),
-            indent=2,
-        )
+        turns = "1 turn was" if noise.left_out == 1 else f"{noise.left_out} turns were"
+        console.say((f"{turns} left out: the processors were taken away.", "warn"), indent=2)
     console.heading("Gains", "told in 80 of 100 searches, after so much judging")
     console.rows(
         [

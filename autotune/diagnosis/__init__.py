@@ -40,12 +40,7 @@ from autotune.diagnosis.operations import (
     short_ones,
     started,
 )
-from autotune.diagnosis.threads import (
-    crowded_share,
-    spinning_share,
-    threads_in_the_way,
-    too_many_threads,
-)
+from autotune.diagnosis.threads import threads_in_the_way, waiting_share
 from autotune.diagnosis.validation import validation, validation_share
 from autotune.machine import CPU
 from autotune.profiling.memory_model import SCARCE_MEMORY
@@ -74,7 +69,7 @@ _SHARES = {
     Bottleneck.VALIDATION: validation_share,
     Bottleneck.HOST: share_outside,
     Bottleneck.CHECKS: checking_share,
-    Bottleneck.THREADS: lambda profile: max(spinning_share(profile), crowded_share(profile)),
+    Bottleneck.THREADS: waiting_share,
 }
 BESIDE_COMPUTING = (Bottleneck.DATA, Bottleneck.HOST)
 GIB = 1 << 30
@@ -85,7 +80,6 @@ def diagnose(profile: Profile) -> tuple[Finding, ...]:
     looks = (
         *(
             validation,
-            too_many_threads,
             threads_in_the_way,
             anomaly_detection,
             denormal_numbers,

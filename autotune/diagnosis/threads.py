@@ -1,4 +1,4 @@
-"""Threads of several libraries that take the cores from one another."""
+"""Threads that take the cores from one another: more than there are, or of several libraries."""
 
 from autotune.diagnosis.finding import Bottleneck, Finding, severity, times
 from autotune.machine import CPU
@@ -10,7 +10,17 @@ from autotune.workload.window import ONE_BLAS_THREAD, ONE_THREAD
 _WARNING, _CRITICAL = 0.10, 0.20
 
 
-def spinning_share(profile: Profile) -> float:
+def waiting_share(profile: Profile) -> float:
+    """Of a step, or of computing, what one thread does away with; 0 where that was not timed."""
+    return max(_spinning_share(profile), _crowded_share(profile))
+
+
+def threads_in_the_way(profile: Profile) -> Finding | None:
+    """Too many of them, where one was timed to be faster."""
+    return _too_many_threads(profile) or _threads_of_numpy(profile)
+
+
+def _spinning_share(profile: Profile) -> float:
     """Of a step, what one thread for NumPy's linear algebra does away with; 0 where that was not
     timed.
     """
@@ -18,7 +28,7 @@ def spinning_share(profile: Profile) -> float:
     return max(0.0, 1 - 1 / gain)
 
 
-def crowded_share(profile: Profile) -> float:
+def _crowded_share(profile: Profile) -> float:
     """Of computing, what one thread does away with where more compute than there are cores; 0 where
     that was not timed.
     """
@@ -27,9 +37,9 @@ def crowded_share(profile: Profile) -> float:
     return max(0.0, 1 - 1 / gain)
 
 
-def too_many_threads(profile: Profile) -> Finding | None:
+def _too_many_threads(profile: Profile) -> Finding | None:
     """More threads than cores, where one of them was timed to be faster."""
-    share = crowded_share(profile)
+    share = _crowded_share(profile)
     grade = severity(share, _WARNING, _CRITICAL)
     if not grade:
         return None
@@ -38,17 +48,17 @@ def too_many_threads(profile: Profile) -> Finding | None:
     return Finding(
         bottleneck=Bottleneck.THREADS,
         severity=grade,
-        evidence=f"One thread computes a batch that was kept {times(gain)} as fast; as many as there "
-        "are cores may be faster still.",
+        evidence=f"One thread computes a batch that was kept {times(gain)} as fast; as many as "
+        "there are cores may be faster still.",
         max_gain=None,
         headline=f"Computes with {threads} threads on {cores} core{'s' * (cores != 1)}, which wait "
         f"for one another: one alone computes {times(gain)} as fast.",
     )
 
 
-def threads_in_the_way(profile: Profile) -> Finding | None:
+def _threads_of_numpy(profile: Profile) -> Finding | None:
     """NumPy's threads beside torch's, where one of them was timed to be faster."""
-    share = spinning_share(profile)
+    share = _spinning_share(profile)
     grade = severity(share, _WARNING, _CRITICAL)
     if not grade:
         return None

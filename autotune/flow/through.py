@@ -4,7 +4,7 @@ sooner: to its end, if that comes in time. It has to train there as the program 
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -263,8 +263,8 @@ class _Through:
         said = f"{self._how} the tuned program ran {ran}"
         if same and same.same_training:
             said += (
-                f"; over {same.steps} steps of {'longer epochs' if self._are_longer else 'that'} its "
-                "losses are the program's own, within noise"
+                f"; over {same.steps} steps of {'longer epochs' if self._are_longer else 'that'} "
+                "its losses are the program's own, within noise"
             )
         return said
 

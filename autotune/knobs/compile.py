@@ -82,7 +82,9 @@ class Compile(Knob):
                 reason=f"it needs a {language} compiler, and none was found", impossible=True
             )
         if seen.shapes > _MOST_SHAPES:
-            reason = f"inputs came in {seen.shapes} shapes, and compile is tried for fixed ones only"
+            reason = (
+                f"inputs came in {seen.shapes} shapes, and compile is tried for fixed ones only"
+            )
             return Skip(reason=reason)
         if seen.calls > _MOST_SHAPES:
             return Skip(

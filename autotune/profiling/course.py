@@ -283,8 +283,9 @@ def _no_module() -> Doubt:
     return Doubt(
         name="no module",
         evidence="No module that the program trains was seen to be called as model(x) (as where a "
-        "method of it is, a function is compiled, or weights are its own): the forward pass and its other Python cannot be told "
-        "apart, and without a DataLoader a step counts as one sample.",
+        "method of it is, a function is compiled, or weights are its own): the forward pass and "
+        "its other Python cannot be told apart, and without a DataLoader a step counts as one "
+        "sample.",
         advice="The time of a step holds all the same.",
     )
 

@@ -173,7 +173,9 @@ def build_space(
             choices[knob.name], own[knob.name] = domain.values, domain.own
     for name in _idle(choices, read_all(profile.seen)):
         del choices[name], own[name]
-        skipped.append(SkippedKnob(knob=name, reason="nothing that is left to try has a use for it"))
+        skipped.append(
+            SkippedKnob(knob=name, reason="nothing that is left to try has a use for it")
+        )
     fixed = {name: value for name, value in read_all(profile.seen).items() if name not in own}
     return Space(
         choices=choices,

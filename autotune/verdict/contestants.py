@@ -147,8 +147,8 @@ def _passes_over(turns: Turns, name: str, config: Config) -> str:
         return ""
     return (
         f"Of its first {its.total()} steps {now} had more forward passes than others, and of "
-        f"{own.total()} of the program as it is {before or 'none'} had: batches are passed over now "
-        "and then, as where a loss that is no number is left out."
+        f"{own.total()} of the program as it is {before or 'none'} had: batches are passed over "
+        "now and then, as where a loss that is no number is left out."
     )
 
 

@@ -104,9 +104,7 @@ def test_other_programs_on_the_processors_are_said_first(run: Run, made_up: Made
     shown = run("profile", "photos.py").stdout
     brief = run("profile", "photos.py", "--quiet").stdout
 
-    caution = (
-        "Measured without all the processors that it could have used: measure again when the machine"
-    )
+    caution = "Measured without all the processors that it could have used: measure again when"
     assert 0 <= shown.index(caution) < shown.index(builders.findings()[0].headline)
     assert brief.startswith(caution)
 

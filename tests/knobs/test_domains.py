@@ -321,7 +321,9 @@ class TestCopies:
 
     @pytest.mark.parametrize("name", ["pin_memory", "non_blocking"])
     def test_are_left_out_where_there_are_none(self, name: str) -> None:
-        assert "at most half of the steps" in reason(name, with_seen(on_a_gpu(), copies_to_device=0))
+        assert "at most half of the steps" in reason(
+            name, with_seen(on_a_gpu(), copies_to_device=0)
+        )
 
     def test_a_buffer_that_is_filled_again_is_copied_in_time(self) -> None:
         assert "a buffer that it fills again" in reason(
@@ -654,7 +656,9 @@ class TestKeepFreedMemory:
         given = with_seen(given, batch_bytes=300 * 4096)
         assert offered("keep_freed_memory", with_loader(given, num_workers=0)) == (False, True)
         said = reason("keep_freed_memory", with_loader(given, num_workers=2))
-        assert "3,000 pages of memory a second from the system, not counting those of batches" in said
+        assert (
+            "3,000 pages of memory a second from the system, not counting those of batches" in said
+        )
 
     def test_is_left_out_where_there_is_nothing_to_turn(
         self, monkeypatch: pytest.MonkeyPatch

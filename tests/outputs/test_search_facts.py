@@ -134,8 +134,7 @@ def test_what_may_need_more_than_the_limit_is_not_what_takes_the_least() -> None
         ({}, "not known of any trial that may be chosen and was as fast as the program as it is"),
         (
             {0: 2.3, 1: 2.4},
-            "the program as it is (2.30 J a sample): of the trials that may be chosen none that is "
-            "as fast took less",
+            "the program as it is (2.30 J a sample): of the trials that may be chosen none",
         ),
         ({1: 2.4}, "trial 1 (num_workers 2): 2.40 J a sample at 180 samples/s; the least of"),
         ({9: 2.4}, "what is handed back, trial 9 (num_workers 4, threads 1"),

@@ -252,9 +252,7 @@ def test_a_scaler_that_finds_no_scale_makes_no_training(skipped, same):
 def windows_of(steps):
     """Windows of ten steps at the most, by how many had so many forward passes."""
     each = [passes for passes, number in steps.items() for _ in range(number)]
-    return [
-        tuple(sorted(Counter(each[at : at + 10]).items())) for at in range(0, len(each), 10)
-    ]
+    return [tuple(sorted(Counter(each[at : at + 10]).items())) for at in range(0, len(each), 10)]
 
 
 @pytest.mark.parametrize(
@@ -306,9 +304,7 @@ def test_a_training_that_stays_where_it_is_explains_its_losses_by_no_steps_left_
     taken.skipped["tuned"] = [(before, 3) for before in range(0, 39, 3)]
     found = judged(taken, {"precision": "fp16"})
     assert found.outcome == "no_gain" and found.trains_otherwise
-    assert found.parity.reason.startswith(
-        "Its GradScaler left out 39 steps (12 in the last"
-    )
+    assert found.parity.reason.startswith("Its GradScaler left out 39 steps (12 in the last")
 
 
 def test_an_emitted_program_that_has_a_part_of_the_settings_is_held_against_the_losses_too():

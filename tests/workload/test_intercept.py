@@ -632,7 +632,9 @@ def test_shapes_are_those_of_what_has_weights(tmp_path: Path) -> None:
     changing = PLAIN.replace("=32", "=20").replace(
         "criterion(model(x), y)", "criterion(model(x)[: 3 + n % 9], y[: 3 + n % 9]); n += 1"
     )
-    assert observe(changing.replace("\noptimizer =", "\nn = 0\noptimizer =", 1), tmp_path).shapes == 1
+    assert (
+        observe(changing.replace("\noptimizer =", "\nn = 0\noptimizer =", 1), tmp_path).shapes == 1
+    )
 
 
 def test_a_loader_made_anew_for_every_step_is_the_training_loader(tmp_path: Path) -> None:

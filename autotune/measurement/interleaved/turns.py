@@ -31,9 +31,9 @@ class Turns:
     round, from the program's first step on; `skipped` says for each window of them how many losses
     came before it, and how many of its steps a GradScaler left out; `rates` are the learning rates
     that belong to the losses, `forwards` how many steps had so many forward passes, window by
-    window. `controls` are those of the program as it is where chance alone is another, `pairs` those
-    of the program as it is and of each contestant where both have another seed. `failures` names who
-    could not be measured, and why.
+    window. `controls` are those of the program as it is where chance alone is another, `pairs`
+    those of the program as it is and of each contestant where both have another seed. `failures`
+    names who could not be measured, and why.
     `ended` are those that came to their own end before their turns were over. `disturbed` are the
     turns, as (round, turn), in which the GPU was shared or kept its clocks down. `calm_share` is
     what is left of a step of the program as it is while it takes little memory anew. `beside` is a

@@ -68,8 +68,8 @@ def compare_in_order(own: Delivery, again: Delivery, other: Delivery) -> Compari
         samples += max(map(len, mine), default=0)
         compared += sum(a == b for a, b in zip(mine, theirs, strict=True))
     if differing:
-        rows = f"{differing} of the first {samples} samples"
-        return Comparison(difference=f"{rows} (rows of a batch) are others")
+        said = f"{differing} of the first {samples} samples"
+        return Comparison(difference=f"{said} (rows of a batch) are others")
     return Comparison(compared=compared > 0)
 
 

@@ -155,7 +155,9 @@ def _only_if(call: Call, loop: ast.For, loader: ast.expr) -> str:
     for at in conditions:
         copied = isinstance(at, ast.If) and script.statement(call.node) in at.body
         if len(conditions) > 1 or not copied or not _is_fixed(script, at.test, loop, loader):
-            reason = f"whether the loop copies its batches goes by {script.code(at.test)}, which no "
+            reason = (
+                f"whether the loop copies its batches goes by {script.code(at.test)}, which no "
+            )
             reason += "patch takes over"
             raise call.refusal(reason, _BY_HAND)
     return "".join(f' if {script.code(at.test)} else "cpu"' for at in conditions)
