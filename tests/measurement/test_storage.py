@@ -169,7 +169,8 @@ def test_what_was_timed_from_memory_is_said(later: list[Window], name: str) -> N
     (doubt,) = told.doubts
     assert doubt.name == name
     in_memory = name == FROM_MEMORY
-    assert ("read 35 MB/s from storage, and runs that" in wording.outside(told)) is in_memory
+    said = "read 35 MB/s from storage, and of the runs that"
+    assert (said in wording.outside(told)) is in_memory
     assert ("may wait for storage instead" in wording.outside(told)) is in_memory
 
 

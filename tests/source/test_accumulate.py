@@ -273,7 +273,7 @@ REFUSED = {
     ),
     "own learning rate": (
         ("    # predict", "    for g in optimizer.param_groups: g['lr'] = 1"),
-        "the optimizer's groups",
+        "the optimizer's param_groups",
     ),
     "looks at gradients": (
         ("    total", "    norm = model.weight.grad.norm()\n    total"),

@@ -92,7 +92,7 @@ def test_views_that_no_step_comes_to_forbid_another_order(
         parts["step"] += "; net.descriptor(x)"
     outcome = rewritten(program(**parts), LAST)
     assert outcome.statuses == (["refused"] if refused else ["done"]), outcome.reason
-    assert ("may merge dimensions of a tensor by a view" in outcome.reason) == refused
+    assert ("may merge dimensions of a tensor" in outcome.reason) == refused
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_views_that_only_a_later_stage_comes_to_forbid_another_order(
     assert seen.backward is not None
     outcome = rewritten(text, LAST, places=replace(seen, backwards=(seen.backward,)))
     assert outcome.statuses == (["refused"] if refused else ["done"]), outcome.reason
-    assert ("may merge dimensions of a tensor by a view" in outcome.reason) == refused
+    assert ("may merge dimensions of a tensor" in outcome.reason) == refused
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_weights_that_are_saved_with_safetensors_forbid_another_order(
 def test_memory_that_is_read_as_it_lies_forbids_another_order(code: str, refused: bool) -> None:
     outcome = rewritten(program(epoch=code), LAST)
     assert outcome.statuses == (["refused"] if refused else ["done"]), outcome.reason
-    assert ("memory may be read as it lies at train.py:" in outcome.reason) == refused
+    assert ("memory may be read at train.py:" in outcome.reason) == refused
 
 
 @pytest.mark.parametrize(

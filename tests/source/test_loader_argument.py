@@ -240,7 +240,7 @@ def test_several_settings_add_up() -> None:
 REFUSED = {
     "starred arguments": ("loader = DataLoader(*given)", "starred"),
     "several dicts": ("loader = DataLoader(data, **some, **more)", "several"),
-    "two on one line": ("a, b = DataLoader(x), DataLoader(y)", "more than one"),
+    "two on one line": ("a, b = DataLoader(x), DataLoader(y)", "which of several calls"),
     "made elsewhere": ("loader = make_it()  # DataLoader(", "no call of DataLoader"),
     "by another name": ("loader = DL(data)", "no call of DataLoader under that name"),
 }
@@ -498,7 +498,7 @@ def test_workers_are_not_given_to_many_other_loaders_as_well(
     text = source("loader = DataLoader(data, 8, num_workers=2)")
     done = rewritten(text, LoaderArgument(name=name, code=code, others=others))
     assert done.statuses == ["refused" if refused else "done"]
-    assert not refused or "workers of their own (30 beside" in done.reason
+    assert not refused or "has 30 beside the training" in done.reason
 
 
 @pytest.mark.parametrize(

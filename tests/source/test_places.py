@@ -45,7 +45,7 @@ def test_where_no_call_begins_at_the_column_none_is_taken() -> None:
     text = TWO[1]
     for column in (None, 3):
         places = Places(loader=Place(path=PATH, line=1, column=column))
-        assert "more than one DataLoader" in rewritten(text, WORKERS, places=places).reason
+        assert "which of several calls" in rewritten(text, WORKERS, places=places).reason
 
 
 def test_of_two_optimizers_to_choose_from_the_one_that_was_built_is_changed() -> None:
