@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from autotune.cli.options import Out, result_file
+from autotune.cli.options import Searched, result_file
 from autotune.errors import UsageError
 
 Reverse = Annotated[bool, typer.Option("--reverse", "-R", help="Take it out of the source again.")]
@@ -20,7 +20,7 @@ _WORDS = {
 }
 
 
-def apply(out: Out, reverse: Reverse = False) -> None:
+def apply(out: Searched, reverse: Reverse = False) -> None:
     """Write tuned.patch into the source, or take it out again."""
     from autotune.cli.console import Console
     from autotune.cli.typed import shown_path, typed

@@ -46,6 +46,10 @@ Out = Annotated[
         metavar="OUT", help="The folder that search or profile wrote.", show_default=False
     ),
 ]
+Searched = Annotated[
+    Path,
+    typer.Argument(metavar="OUT", help="The folder that a search wrote.", show_default=False),
+]
 Budget = Annotated[str, typer.Option(metavar="TIME", help="Time for all of it: 90s, 5m, 1h.")]
 Device = Annotated[
     str | None,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from autotune.cli.options import Arguments, Out, result_file
+from autotune.cli.options import Arguments, Searched, result_file
 from autotune.errors import UsageError
 
 With = Annotated[
@@ -31,7 +31,9 @@ Trial = Annotated[
 ]
 
 
-def run(out: Out, arguments: Arguments = None, launcher: With = "", trial: Trial = None) -> None:
+def run(
+    out: Searched, arguments: Arguments = None, launcher: With = "", trial: Trial = None
+) -> None:
     """Run the program with the settings found, its source untouched.
 
     Without ARGS it gets those that it was searched with.

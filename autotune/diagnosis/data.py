@@ -136,7 +136,10 @@ def _making(profile: Profile) -> str:
 
 def _rates(profile: Profile) -> str:
     """What loader and model can do, each without the other."""
-    named = (("data", "the loader alone delivers"), ("compute", "training alone takes"))
+    compute = profile.ceiling("compute")
+    subtracted = compute is not None and bool(compute.reason)  # more was timed than the waits take
+    alone = "training without its waits comes to" if subtracted else "training alone takes"
+    named = (("data", "the loader alone delivers"), ("compute", alone))
     parts = [
         f"{does} {rate(ceiling.samples_per_second)} samples/s"
         for name, does in named
