@@ -92,7 +92,7 @@ def test_what_a_trials_doubt_means_is_said_once_below_the_trials(shown: io.Strin
 
 @pytest.mark.parametrize("tried", ["keep_freed_memory", "threads"])
 def test_a_setting_that_was_tried_is_no_advice(shown: io.StringIO, tried: str) -> None:
-    advice = "The setting `keep_freed_memory` ends most of that."
+    advice = "`keep_freed_memory` ends it."
     doubt = Doubt(name="memory given back", evidence="It takes much.", advice=advice)
     with Progress(Console(shown)) as progress:
         doubted = builders.measurement(100.0, doubts=(doubt,))
