@@ -17,6 +17,12 @@ def prune(weight, axes):
     TRAINED
 
 TOP
+
+def held(rows, limit):
+    rows.mul_(limit / rows.norm(dim=1, keepdim=True).clamp(min=limit))
+
+def measured(rows, limit):
+    return rows.norm(dim=1).clamp(min=limit)
 """
 
 
@@ -34,6 +40,9 @@ TOP
         ({"top": "flat = weight.flatten(); flat[smallest] = 0.0; keep(flat)"}, ""),
         ({"trained": "axes.ravel()[0].set(title='a')"}, ""),
         ({"read": "image.reshape(-1)[some] = 0.0"}, ""),
+        ({"trained": "held(weight.reshape(9, -1), 0.5)"}, "train.py:8"),
+        ({"trained": "held(axes, weight.reshape(9, -1))"}, ""),  # into the first alone
+        ({"trained": "measured(weight.reshape(9, -1), 0.5)"}, ""),
     ],
 )
 def test_where_it_may_be_a_copy(given: dict[str, str], line: str) -> None:

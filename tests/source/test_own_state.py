@@ -113,6 +113,8 @@ def test_weights_that_come_into_a_group(step: str, is_refused: bool) -> None:
         ("optimizer.add_param_group({'params': head.parameters()})", False),
         ("game.add_param_group(torch.cfloat)", False),
         ("x = torch.zeros(3, dtype=torch.cfloat)", False),
+        ("optimizer.add_param_group({'params': [torch.fft.rfft(kernel)]})", True),
+        ("optimizer.add_param_group({'params': [torch.polar(a, b)]})", True),
     ],
 )
 def test_complex_or_sparse_weights_that_join(step: str, is_refused: bool) -> None:

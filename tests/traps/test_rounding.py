@@ -128,6 +128,14 @@ def test_other_losses_are_not(rounding: Vet, targets: str, loss: str) -> None:
     assert rounding(regression(targets, loss), VALUES).values == VALUES
 
 
+def test_what_is_rounded_little_is_told(rounding: Vet) -> None:
+    doubt = rounding(regression(LESS_THEIR_MEAN), VALUES).doubt
+    assert doubt is not None and "are rounded to steps of" in doubt.evidence
+    assert "train.py:12" in doubt.evidence
+    classes = "F.cross_entropy(net(x).expand(-1, 2), (years[:, 0] > 1998).long())"
+    assert rounding(regression(YEARS, classes), VALUES).doubt is None
+
+
 CARRYING = """
 import torch
 from torch import nn

@@ -15,6 +15,7 @@ from autotune.knobs.knob import Value
 from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.untimed.again import computed_again
 from autotune.measurement.untimed.vetted import Start, Vetted
+from autotune.profiling.profile import Doubt
 from autotune.source.edits import Place
 from autotune.workload.found import (
     Again,
@@ -60,16 +61,38 @@ def vet_formats(start: Start, values: Sequence[Value], seconds: float) -> Vetted
             when batches were drawn for as long and left out, of which a last one is computed in
             both formats.
     """
-    found = {value: _too_far(start, value, seconds) for value in values if value in _SHORT}
+    looks: dict[Value, list[Rounded]] = {value: [] for value in values if value in _SHORT}
+    found = {value: _too_far(start, value, seconds, looks[value]) for value in looks}
     reasons = {value: why for value, why in found.items() if why}
     reason = next(iter(reasons.values()), "")
-    return Vetted(values=tuple(each for each in values if each not in reasons), reason=reason)
+    kept = tuple(each for each in values if each not in reasons)
+    doubts = (_doubt_of(value, looks[value]) for value in kept if value in looks)
+    return Vetted(values=kept, reason=reason, doubt=next(filter(None, doubts), None))
 
 
-def _too_far(start: Start, value: Value, seconds: float) -> str:
-    """What `value` rounds too far, or that it does nothing, in words; "" where neither holds."""
+def _doubt_of(value: Value, looks: Sequence[Rounded]) -> Doubt | None:
+    """That predictions are rounded, where they are held to numbers: it shows once errors are small,
+    which no run that is looked at need come to.
+    """
+    targets = [each.target for each in looks if each.target is not None]
+    if not targets:
+        return None
+    target = max(targets, key=lambda each: each.step / each.spread if each.spread else 0.0)
+    return Doubt(
+        name="rounded predictions",
+        evidence=f"In {value} predictions of around {target.size:,.4g} are rounded to steps of "
+        f"{target.step:.2g}{_at(target.place)}: once errors are as small as that, it trains "
+        "otherwise.",
+        advice="Where they are to become so small, compute what gives the predictions in float32, "
+        "with autocast off.",
+    )
+
+
+def _too_far(start: Start, value: Value, seconds: float, looks: list[Rounded]) -> str:
+    """What `value` rounds too far, or that it does nothing, in words; "" where neither holds. The
+    `looks` are kept.
+    """
     run = start({"precision": value})
-    looks = list[Rounded]()
     seen: Seen | None = None
     late: Again | None = None
     try:

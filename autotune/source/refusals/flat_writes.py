@@ -20,14 +20,15 @@ _FLATTENING = frozenset(("reshape", "flatten", "ravel", "contiguous"))
 
 def written_flat(program: Program) -> str:
     """Where `weight.reshape(-1)[smallest] = 0`, or `flat = weight.reshape(-1)` whose only use is
-    that it is written into: file and line, "" where nothing of the kind is; not in what makes
-    samples, which lie in the usual order.
+    that it is written into, or `clip_(weight.reshape(-1))` by a function that does: file and line,
+    "" where nothing of the kind is; not in what makes samples, which lie in the usual order.
     """
     found = [
         (script, node)
         for script in program.scripts.values()
         for node in (script.nodes if any(each in script.text for each in _FLATTENING) else ())
         if any(_is_flat(script, node, target) for target in _targets(node))
+        or (isinstance(node, ast.Call) and _is_given_flat(program, node))
     ]
     makers = making(program) if found else set[Function]()
     sampled = {at for each in makers for at in ast.walk(each)}
@@ -52,6 +53,27 @@ def _is_flat(script: Script, node: ast.AST, target: ast.expr) -> bool:
         used = isinstance(node, ast.Call) and not isinstance(next(script.ancestors(node)), ast.Expr)
         return not used and any(map(_flattens, _chain(target)))
     return _is_only_written(script.function(node) or script.tree, target.id)
+
+
+def _is_given_flat(program: Program, call: ast.Call) -> bool:
+    """Whether it hands what was flattened to a function of the program that writes into that."""
+    flat = [place for place, each in enumerate(call.args) if any(map(_flattens, _chain(each)))]
+    name = last_name(call.func) if flat else ""
+    functions = (
+        function
+        for script in program.scripts.values()
+        for function in (script.nodes if name else ())
+        if isinstance(function, ast.FunctionDef) and function.name == name
+    )
+    return any(_writes_into(function, place) for function in functions for place in flat)
+
+
+def _writes_into(function: ast.FunctionDef, place: int) -> bool:
+    """Whether `function` writes into its argument at this `place`, `self` not counted."""
+    names = [each.arg for each in function.args.args]
+    names = names[1:] if names[:1] == ["self"] else names
+    written = (whole_of(each) for at in ast.walk(function) for each in _targets(at))
+    return any(isinstance(at, ast.Name) and at.id in names[place : place + 1] for at in written)
 
 
 def _is_only_written(function: Function | ast.Module, name: str) -> bool:

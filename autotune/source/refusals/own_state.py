@@ -16,7 +16,7 @@ _OF_ONE = frozenset(("get", "setdefault"))
 _OF_ALL = frozenset(("values", "items"))
 _ADDING = frozenset(("append", "extend", "insert"))
 _JOINING = "add_param_group"
-_COMPLEX = re.compile(r"complex(?!it)|cfloat|cdouble|chalf")
+_COMPLEX = re.compile(r"complex(?!it)|cfloat|cdouble|chalf|fft|^polar$|^hilbert$")
 _LIKE = frozenset(("zeros_like", "ones_like", "full_like"))  # in the number format of what is given
 
 

@@ -19,6 +19,7 @@ from autotune.source.program import Change, Forbidden, Program
 from autotune.source.refusals.dataset_changes import changed_later, changed_meanwhile
 from autotune.source.refusals.run_anew import run_anew
 from autotune.source.refusals.thread_counts import counted_by_workers
+from autotune.source.refusals.working_directory import changed_directory
 
 # A function that builds the loaders of training, validation and test; more are another matter.
 MOST_OTHERS = 3
@@ -60,6 +61,10 @@ def _refuse_to_keep_workers(program: Program, at: Building, hand_step: str) -> N
         reason = "the loop may draw from its loader a second time meanwhile, from the same workers"
         by_hand = f"{hand_step}, with a DataLoader of its own for what the loop draws besides"
         raise at.call.refusal(reason, by_hand, Forbidden)
+    if changed := changed_directory(program):
+        reason = f"the working directory may be changed at {changed}, in what the training's loops "
+        reason += "run: workers that live on stay where they were begun"
+        raise at.call.refusal(reason, hand_step, Forbidden)
     if changed := changed_later(program, at):
         reason = f"workers that live on would not see what {changed} may change of the dataset"
         raise at.call.refusal(reason, hand_step, Forbidden)

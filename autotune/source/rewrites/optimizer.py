@@ -71,8 +71,8 @@ def _refuse_own_state(program: Program, calls: Sequence[Call], *, is_fused: bool
         )
     if is_fused and (place := joined(program, calls)):
         raise Forbidden(
-            f"weights join the optimizer at {place}, and the source names complex numbers or "
-            "sparse gradients: a fused one takes no weights that have such"
+            f"weights join the optimizer at {place}, and the source names complex numbers, what "
+            "makes them, or sparse gradients: a fused one takes no weights that have such"
         )
     by_sgd = any(last_name(call.node.func) in _WITH_MOMENTUM for call in calls)
     if not (is_fused and by_sgd):

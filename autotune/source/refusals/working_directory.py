@@ -1,0 +1,27 @@
+"""Does the program change its working directory while it trains? Names that samples are read by may
+go by it, and it is each process's own: workers that live on stay where they were begun.
+"""
+
+import ast
+
+from autotune.source.loops.around_training import loops_of_training, running
+from autotune.source.program import Program
+from autotune.source.script import last_name
+
+_CHANGES = "chdir"  # os.chdir, contextlib.chdir
+
+
+def changed_directory(program: Program) -> str:
+    """Where, in what the training's loops run: file and line, "" where it is not seen to."""
+    calls = [
+        (script, call)
+        for script in program.scripts.values()
+        for call in (script.calls if _CHANGES in script.text else ())
+        if last_name(call.func) == _CHANGES
+    ]
+    if not calls:
+        return ""
+    inner, outer = loops_of_training(program)
+    loops = [loop for loop in (*inner, *outer) if isinstance(loop, ast.For | ast.While)]
+    ran = running(program, loops, strictly=True)
+    return next((script.at(call) for script, call in calls if call in ran), "")

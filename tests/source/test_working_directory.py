@@ -1,0 +1,42 @@
+"""Workers do not live on where the training goes to another folder."""
+
+import pytest
+
+from autotune.source.edits import Place, Places
+from autotune.source.program import parsed
+from autotune.source.refusals.working_directory import changed_directory
+
+TEXT = """\
+import os
+AT_FIRST
+loader = DataLoader(data, num_workers=2)
+
+def stage(folder):
+    IN_A_STAGE
+
+for folder in folders:
+    stage(folder)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("at_first", "in_a_stage", "found"),
+    [
+        ("pass", "os.chdir(folder)", "train.py:6"),
+        ("pass", "with contextlib.chdir(folder): pass", "train.py:6"),
+        ("os.chdir(os.path.dirname(__file__))", "pass", ""),
+        ("pass", "print('chdir', folder)", ""),
+    ],
+)
+def test_where_the_training_goes_to_another_folder(
+    at_first: str, in_a_stage: str, found: str
+) -> None:
+    text = TEXT.replace("AT_FIRST", at_first).replace("IN_A_STAGE", in_a_stage)
+    places = Places(
+        loader=Place(path="/p/train.py", line=3), backward=Place(path="/p/train.py", line=12)
+    )
+    assert changed_directory(parsed({"/p/train.py": text}, places, "/p/train.py")) == found
