@@ -338,8 +338,8 @@ def test_workers_are_not_offered_where_the_training_writes_what_samples_are_made
     places = replace(builders.seen().places, backward=Place(path="train.py", line=6))
     program = parsed({"train.py": REWRITTEN.format(name=name)}, places, "train.py")
     found = with_workers(monkeypatch, device, program, Vetted(values=(0, 2)))
-    said = "the training writes level.json (train.py:7), and samples go by what has that name "
-    said += "(train.py:3)"
+    said = "the training writes level.json (train.py:7), and what makes or chooses samples "
+    said += "reads something of that name (train.py:3)"
     is_read = name == "level.json"
     assert ("num_workers" not in found.choices) is is_read
     assert any(each.reason.startswith(said) for each in found.skipped) is is_read
