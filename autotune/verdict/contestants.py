@@ -40,7 +40,9 @@ _ALLOWED = "Another training was allowed."
 # grows after 2,000 steps without any. Both chosen, not measured.
 MOST_SKIPPED, MOST_SKIPPED_LATE = 24, 1
 SETTLED_AFTER = 2 / 3  # of the steps that are compared
-FEW = 3  # steps; see `_passes_over`
+# Steps, see `_passes_over`; and the share that others than the usual may have of a program whose
+# steps are alike: an agent's episodes are not. Chosen.
+FEW, UNUSUAL = 3, 0.1
 SAME_RATE = 1e-9  # relative; a rate that follows from the step's number is the same number
 
 
@@ -143,7 +145,7 @@ def _passes_over(turns: Turns, name: str, config: Config) -> str:
         sum(steps for passes, steps in each.items() if passes > usual) for each in (own, its)
     )
     most = (before + FEW + 2 * math.sqrt(before)) / own.total() * its.total()
-    if now <= most:
+    if now <= most or before > UNUSUAL * own.total():
         return ""
     return (
         f"Of its first {its.total()} steps {now} had more forward passes than others, and of "

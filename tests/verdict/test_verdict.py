@@ -263,6 +263,7 @@ def windows_of(steps):
         ({2: 100}, {2: 92, 4: 8}, False),
         ({2: 90, 4: 10}, {2: 88, 4: 12}, True),  # an agent's, say
         ({2: 90, 4: 10}, {2: 70, 4: 30}, False),
+        ({2: 60, 4: 40}, {2: 30, 4: 70}, True),  # episodes, whose steps differ by themselves
         ({2: 50}, {2: 100, 4: 30}, True),  # what the program as it is did not come to
         ({2: 100}, {1: 100}, True),  # a part that another setting computes at once
         ({}, {2: 92, 4: 8}, True),
