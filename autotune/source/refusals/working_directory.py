@@ -22,6 +22,6 @@ def changed_directory(program: Program) -> str:
     if not calls:
         return ""
     inner, outer = loops_of_training(program)
-    loops = [loop for loop in (*inner, *outer) if isinstance(loop, ast.For | ast.While)]
+    loops: list[ast.AST] = [at for at in (*inner, *outer) if isinstance(at, ast.For | ast.While)]
     ran = running(program, loops, strictly=True)
     return next((script.at(call) for script, call in calls if call in ran), "")
