@@ -40,3 +40,19 @@ def test_where_the_training_goes_to_another_folder(
         loader=Place(path="/p/train.py", line=3), backward=Place(path="/p/train.py", line=12)
     )
     assert changed_directory(parsed({"/p/train.py": text}, places, "/p/train.py")) == found
+
+
+def test_a_function_may_go_to_its_folder_before_it_trains() -> None:
+    text = """\
+def main():
+    os.chdir(os.path.dirname(__file__))
+    for x, y in DataLoader(data, num_workers=2):
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+main()
+"""
+    places = Places(
+        loader=Place(path="/p/train.py", line=3), backward=Place(path="/p/train.py", line=4)
+    )
+    assert changed_directory(parsed({"/p/train.py": text}, places, "/p/train.py")) == ""

@@ -4,7 +4,7 @@ go by it, and it is each process's own: workers that live on stay where they wer
 
 import ast
 
-from autotune.source.loops.around_training import loops_of_training, running
+from autotune.source.loops.around_training import loops_of_training, running_within
 from autotune.source.program import Program
 from autotune.source.script import last_name
 
@@ -23,5 +23,5 @@ def changed_directory(program: Program) -> str:
         return ""
     inner, outer = loops_of_training(program)
     loops: list[ast.AST] = [at for at in (*inner, *outer) if isinstance(at, ast.For | ast.While)]
-    ran = running(program, loops, strictly=True)
+    ran = running_within(program, loops)
     return next((script.at(call) for script, call in calls if call in ran), "")
