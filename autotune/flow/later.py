@@ -2,14 +2,31 @@
 its losses there, as those of its first steps are in turns.
 """
 
+import re
+
 from autotune.flow.context import Context
 from autotune.flow.controls import CONTROL_SECONDS, Left, Start, controls, pairs_of_seeds
 from autotune.knobs.knob import Config, Semantics
 from autotune.measurement.interleaved.losses import LOSSES_WANTED
 from autotune.measurement.interleaved.turns import Turns
 from autotune.measurement.untimed.through import Through
+from autotune.source.program import Program
 from autotune.verdict.contestants import BASELINE, TUNED, parity_in_turns, promised
 from autotune.verdict.parity import Parity, may_be_chance, may_be_the_seeds
+
+# What reads a program's code by itself, or hands it to other processes: no mark may be in it.
+_READS_CODE = re.compile(
+    r"torch\.compile|\bjit\b|njit|numba|dynamo|symbolic_trace|triton|cloudpickle|joblib|\bray\b"
+    r"|sys\.settrace|setprofile"
+)
+
+
+def to_be_marked(program: Program | None) -> dict[str, str]:
+    """The texts of a program's files, by path, where marks can be put into them."""
+    if program is None:
+        return {}
+    texts = {path: script.text for path, script in program.scripts.items()}
+    return {} if any(map(_READS_CODE.search, texts.values())) else texts
 
 
 def parity_later(

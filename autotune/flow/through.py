@@ -12,7 +12,7 @@ from autotune.diagnosis.validation import steps_of_an_epoch, validation_share
 from autotune.flow.context import Context
 from autotune.flow.controls import Start
 from autotune.flow.emitting import without
-from autotune.flow.later import parity_later
+from autotune.flow.later import parity_later, to_be_marked
 from autotune.flow.next_best import in_order, suspect
 from autotune.flow.sooner import EPOCHS, INTERVAL, STEPS_PER_EPOCH, batches_of
 from autotune.knobs.knob import Config
@@ -22,6 +22,7 @@ from autotune.measurement.untimed.through import Through, run_through
 from autotune.outputs.patch import Emission
 from autotune.outputs.wording import settings
 from autotune.profiling.profile import Profile
+from autotune.source.loops.not_come_to import not_come_to
 from autotune.source.loops.seldom import Seldom, seldom, sooner
 from autotune.verdict import Parity, Verdict
 from autotune.verdict.answer import held_to
@@ -96,6 +97,7 @@ class _Through:
         self._seconds = context.seconds(THROUGH_SHARE, THROUGH_SECONDS)
         whole = whole_program(context.target, seen) if context.target.path else None
         self._seldom = seldom(whole) if whole is not None else {}
+        self._whole = whole
         self._texts = {path: whole.scripts[path].text for path in self._seldom} if whole else {}
 
     @property
@@ -117,11 +119,18 @@ class _Through:
         sources: Mapping[str, str] | None = None,
         compiles: bool = False,
     ) -> Start:
-        """What starts it with a config, or with the text of files in the place of its own."""
-        texts = {**self._texts, **(sources or {})}
+        """What starts it with a config, or with the text of files in the place of its own; as it is
+        it is marked what it comes to.
+        """
+        marked = to_be_marked(self._whole) if not (config or sources) else {}
+        texts = {**self._texts, **marked, **(sources or {})}
         texts |= {path: self._sooner(texts[path], what) for path, what in self._seldom.items()}
         return functools.partial(
-            self._context.bench.start, config, sources=texts, compiles=compiles
+            self._context.bench.start,
+            config,
+            sources=texts,
+            compiles=compiles,
+            marked=bool(marked),
         )
 
     def of(
@@ -266,6 +275,9 @@ class _Through:
                 f"; over {same.steps} steps of {'longer epochs' if self._are_longer else 'that'} "
                 "its losses are the program's own, within noise"
             )
+            if self._whole and self._compared and (late := self._compared[0].not_come_to):
+                named = not_come_to(self._whole, late)
+                said += f"; it did not come to {named}" if named else ""
         return said
 
 

@@ -134,6 +134,7 @@ class Workbench:
         compiles: bool = False,
         compiles_until: float = math.inf,
         phases: bool = False,
+        marked: bool = False,
     ) -> ProcessRun:
         """Start a run set up by `config`, with the text of `sources` (by path) in place of its
         files' own.
@@ -145,10 +146,11 @@ class Workbench:
         reads; with `epoch_batches`, none gives more of them. `littered`, its new memory is full
         of numbers that are not zero. With `compiles`, `sources` use
         torch.compile, as `config` may; beyond `compiles_until`, of `time.monotonic()`, compiling
-        gets no time of its own. With `phases`, windows say what their time was spent on.
+        gets no time of its own. With `phases`, windows say what their time was spent on; where it
+        is `marked`, which blocks of `sources` were not come to.
         """
         job = Job(
-            program=self._target.program(dict(sources or {})),
+            program=self._target.program(dict(sources or {}), marked=marked),
             config=dict(config or {}),
             training_loader=self.training_loader if config else None,
             passed_loops=self.passed_loops,

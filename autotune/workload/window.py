@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from autotune.source.edits import Place
 from autotune.workload.seen import Seen
 
 # How the program's loop is fed during a window: its own way; one batch kept on the device, replayed
@@ -97,6 +98,8 @@ class Window:
         peak_bytes: peak memory of the device in this window, or of this process alone since the run
             began, on a CPU; None if not measured.
         allocator: of the device, at the window's end; None on a CPU.
+        not_come_to: where blocks of the program begin that the run has not come to by the window's
+            end, though it has come to the condition on them in its steps; where that is looked at.
     """
 
     mode: str
@@ -122,6 +125,7 @@ class Window:
     rates: tuple[float, ...] = ()
     peak_bytes: int | None = None
     allocator: Allocator | None = None
+    not_come_to: tuple[Place, ...] = ()
 
     @property
     def samples_per_second(self) -> float:

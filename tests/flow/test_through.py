@@ -16,7 +16,7 @@ from autotune.measurement.measurement import Failure
 from autotune.measurement.ratios import Ratio
 from autotune.measurement.untimed.through import Through
 from autotune.outputs.patch import Emission
-from autotune.source.edits import EditOutcome
+from autotune.source.edits import EditOutcome, Place
 from autotune.source.loops.seldom import Seldom
 from autotune.verdict import Verdict
 from tests import builders
@@ -56,6 +56,7 @@ def judged(
     share: float = 0.0,
     own: str = "",
     seldom: Seldom = STAGED,
+    not_come_to: tuple[Place, ...] = (),
     **seen: Any,
 ) -> tuple[Verdict, Emission, list[Any]]:
     """The verdict and the emission where a run with a config (None with the program's own), or
@@ -66,7 +67,7 @@ def judged(
     """
     runs: list[Any] = []
 
-    window = builders.window(losses=(1.0,) * losses)
+    window = replace(builders.window(losses=(1.0,) * losses), not_come_to=not_come_to)
 
     def run_through(
         start: Any, *, batches: int, seconds: float, steps: int, losses: float
@@ -123,6 +124,19 @@ def test_what_trains_otherwise_later_is_not_handed_back(
     else:
         assert verdict.outcome == "faster" and emission is EMISSION
         assert ("over 50 steps of that its losses" in verdict.through) is bool(same)
+
+
+def test_what_the_steps_that_are_compared_did_not_come_to_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(through, "parity_later", lambda *_: builders.parity(same_training=True))
+    monkeypatch.setattr(through, "not_come_to", lambda _, places: f"line {places[0].line}")
+    place = Place(path="/train.py", line=9)
+    for places in ((), (place,)):
+        verdict, _, _ = judged(
+            monkeypatch, lambda which: False, losses=60, own="pass", not_come_to=places
+        )
+        assert verdict.through.endswith("within noise; it did not come to line 9") is bool(places)
 
 
 @pytest.mark.parametrize(

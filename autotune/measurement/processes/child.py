@@ -1,11 +1,13 @@
 """Inside a forked run: enter the sandbox, set the program up, run it, and say how it ended."""
 
+import ast
 import errno
 import os
 import shutil
 import signal
 import sys
 import traceback
+from collections.abc import Mapping
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
@@ -17,9 +19,18 @@ from autotune.measurement.processes.causes import kind_of, likely_cause
 from autotune.measurement.processes.endings import left_with
 from autotune.measurement.processes.jobs import Call, Job
 from autotune.measurement.sandbox import Layer, enter
-from autotune.workload.conversation import Answer, Command, Crashed, Fault, Halted, Report
+from autotune.workload.conversation import (
+    Answer,
+    Command,
+    Conversation,
+    Crashed,
+    Fault,
+    Halted,
+    Report,
+)
 from autotune.workload.intercept import intercepted
 from autotune.workload.program.framework import OURS
+from autotune.workload.program.marks import Marking, Marks
 from autotune.workload.program.script import run_script, seed_everything
 from autotune.workload.system.blas import find_in_a_sandbox
 from autotune.workload.system.heap import litter_memory
@@ -91,11 +102,11 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
         natively = bool(job.objects) and not job.injected
         setup = setup_for({} if natively else job.config)
         setup.nudge, setup.stream, setup.reseed = job.nudge, job.stream, job.reseed
-        setup.reorder = job.reorder
-        setup.alike, setup.epoch_batches = job.alike, job.epoch_batches
+        setup.reorder, setup.alike, setup.epoch_batches = job.reorder, job.alike, job.epoch_batches
+        code, told = _marked(job, line)
         with intercepted(
             setup,
-            line,
+            told,
             training_loader=job.training_loader,
             passed_loops=job.passed_loops,
             phases=job.phases,
@@ -103,7 +114,7 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
             live.models.time_first.kinds = frozenset(job.time_first)
             unimported.leave_to_the_program()
             try:
-                exit_code = _run_program(job)
+                exit_code = _run_program(job, code)
             except Halted:
                 os._exit(0)
             live.pace.end(exit_code)
@@ -120,7 +131,17 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
     os._exit(exit_code)
 
 
-def _run_program(job: Job) -> int:
+def _marked(job: Job, line: _Line) -> tuple[Mapping[str, ast.Module], Conversation]:
+    """The code that is run for the texts of a program that is to be marked, and the conversation in
+    which it is told what that did not come to.
+    """
+    if not job.program.marked:
+        return {}, line
+    marks = Marks(job.program.sources)
+    return marks.code, Marking(line, marks)
+
+
+def _run_program(job: Job, code: Mapping[str, ast.Module]) -> int:
     if job.objects:
         import cloudpickle
 
@@ -128,7 +149,7 @@ def _run_program(job: Job) -> int:
         call({} if job.injected else job.config)
         return 0
     try:
-        run_script(job.program)
+        run_script(job.program, code)
     except SystemExit as stop:
         if stop.code in (None, 0):
             return 0

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from autotune.measurement.measurement import Failure
 from autotune.measurement.processes.process import SLOW_STEPS, ProcessRun, RunEnded
+from autotune.source.edits import Place
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window
 
@@ -28,6 +29,11 @@ class Through:
     steps: int = 0
     windows: tuple[Window, ...] = ()
     seen: Seen | None = None
+
+    @property
+    def not_come_to(self) -> tuple[Place, ...]:
+        """See `Window`; by its end."""
+        return self.windows[-1].not_come_to if self.windows else ()
 
 
 def run_through(

@@ -2,6 +2,7 @@
 given as text so that a patched one runs in its place.
 """
 
+import ast
 import importlib
 import importlib.machinery
 import importlib.util
@@ -22,7 +23,8 @@ class Program:
     files by path.
 
     `arguments` are its `sys.argv[1:]`, `directory` its working directory. `module` is its dotted
-    name where it is run as `python -m` runs it, "" where it is a script.
+    name where it is run as `python -m` runs it, "" where it is a script. Where it is `marked`, it
+    is looked at which blocks of `sources` it comes to.
     """
 
     path: str
@@ -30,11 +32,12 @@ class Program:
     arguments: tuple[str, ...] = ()
     directory: str = "."
     sources: Mapping[str, str] = field(default_factory=dict)
+    marked: bool = False
 
 
-def run_script(program: Program) -> None:
+def run_script(program: Program, code: Mapping[str, ast.Module] | None = None) -> None:
     """Run it as `__main__` in this process, in its directory, with its own folder first on the
-    import path, or its package's.
+    import path, or its package's. The `code` of a file, if given, is run for its text.
 
     Raises:
         Whatever the program raises, SystemExit included.
@@ -43,13 +46,13 @@ def run_script(program: Program) -> None:
     sys.argv = [program.path, *program.arguments]
     sys.path.insert(0, import_root(program.path, program.module))
     if program.sources.keys() - {program.path}:
-        sys.meta_path.insert(0, _Replacing(program.sources))
+        sys.meta_path.insert(0, _Replacing(program.sources, code or {}))
     text = program.sources.get(program.path)
     if text is None:
         with open(program.path, "rb") as file:
-            source: str | bytes = file.read()
+            source: str | bytes | ast.Module = file.read()
     else:
-        source = text
+        source = (code or {}).get(program.path, text)
         _show(program.path, text)
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=program.path, __builtins__=__builtins__)
@@ -90,8 +93,10 @@ def _show(path: str, text: str) -> None:
 class _Replacing(MetaPathFinder):
     """Imports modules of the program from the replaced text of their files."""
 
-    def __init__(self, sources: Mapping[str, str]) -> None:
-        self._sources = {os.path.realpath(path): text for path, text in sources.items()}
+    def __init__(self, sources: Mapping[str, str], code: Mapping[str, ast.Module]) -> None:
+        self._sources = {
+            os.path.realpath(path): (text, code.get(path, text)) for path, text in sources.items()
+        }
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -100,18 +105,18 @@ class _Replacing(MetaPathFinder):
         if spec is None or spec.origin is None:
             return None
         # A program may have put "../.." on its path: the origin then has it in its middle.
-        text = self._sources.get(os.path.realpath(spec.origin))
-        if text is None:
+        found = self._sources.get(os.path.realpath(spec.origin))
+        if found is None:
             return None
-        spec.loader = _TextLoader(fullname, spec.origin, text)
+        spec.loader = _TextLoader(fullname, spec.origin, *found)
         return spec
 
 
 class _TextLoader(importlib.machinery.SourceFileLoader):
-    def __init__(self, fullname: str, path: str, text: str) -> None:
+    def __init__(self, fullname: str, path: str, text: str, code: str | ast.Module) -> None:
         super().__init__(fullname, path)
-        self._text = text
+        self._text, self._code = text, code
 
     def get_code(self, fullname: str) -> Any:  # noqa: ARG002 - as importlib calls it
         _show(self.path, self._text)
-        return compile(self._text, self.path, "exec", dont_inherit=True)
+        return compile(self._code, self.path, "exec", dont_inherit=True)

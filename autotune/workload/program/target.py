@@ -71,8 +71,10 @@ class Target:
             return self.directory
         return str(project_root(Path(import_root(self.path, self.module))))
 
-    def program(self, sources: dict[str, str] | None = None) -> Program:
-        """The program to run, with the text of `sources` (by path) in place of its files' own."""
+    def program(self, sources: dict[str, str] | None = None, *, marked: bool = False) -> Program:
+        """The program to run, with the text of `sources` (by path) in place of its files' own,
+        `marked` or not.
+        """
         texts = {self.path: self.program_source} if self.kind == RECIPE else {}
         endless = self.kind == RECIPE and not any(
             argument.startswith("--epochs") for argument in self.arguments
@@ -83,6 +85,7 @@ class Target:
             arguments=(*self.arguments, *(("--epochs", str(_MANY_EPOCHS)) if endless else ())),
             directory=self.directory,
             sources={**texts, **(sources or {})},
+            marked=marked,
         )
 
     def texts(self, paths: Iterable[str]) -> dict[str, str]:

@@ -1,0 +1,97 @@
+"""What of a training's text a run did not come to, in words."""
+
+import ast
+import os
+from collections.abc import Collection, Iterable, Iterator
+
+from autotune.source.blocks import Block, blocks
+from autotune.source.edits import Place
+from autotune.source.loops.around_training import loops_of_training, running_within
+from autotune.source.loops.settled import is_option, settled
+from autotune.source.program import Program
+from autotune.source.reach import calls_in
+from autotune.source.script import last_name
+
+_NAMED = 3
+_LONGEST = 60  # code of a condition
+# What a condition asks of tensors and of kinds of things: their numbers are not asked for.
+_OF_A_KIND = frozenset(
+    (
+        *("shape", "size", "dim", "ndim", "dtype", "device", "is_cuda", "training"),
+        *("isinstance", "hasattr", "is_tensor", "callable", "issubclass"),
+    )
+)
+# What only says something, or ends the training.
+_TELLS = frozenset(
+    (
+        *("print", "write", "log", "info", "warning", "warn", "error", "debug", "exit", "flush"),
+        *("set_postfix", "set_description", "add_scalar", "close", "append", "update_progress"),
+    )
+)
+
+
+def not_come_to(program: Program, places: Iterable[Place]) -> str:
+    """Those of the blocks that begin at `places` that the training of `program` may come to by what
+    it changes itself, and that do something, each with its condition; "" where there is none.
+    """
+    inner, outer = loops_of_training(program)
+    ran = running_within(program, [*inner, *outer])
+    fixed = settled(program, ran)
+    found = [
+        f"{os.path.basename(place.path)}:{place.line} ({_said(block)})"
+        for place, block in _blocks_at(program, places)
+        if block.test in ran and _moves(block.test, fixed) and _does_something(block)
+    ]
+    more = len(found) - _NAMED
+    return ", ".join(found[:_NAMED]) + (f", and {more} more" if more > 0 else "")
+
+
+def _blocks_at(program: Program, places: Iterable[Place]) -> Iterator[tuple[Place, Block]]:
+    known = {
+        (path, block.line): block
+        for path, script in program.scripts.items()
+        for block in blocks(script.tree)
+        if block.test is not None
+    }
+    for place in places:
+        if (block := known.get((place.path, place.line))) is not None:
+            yield place, block
+
+
+def _moves(test: ast.expr | None, fixed: Collection[str]) -> bool:
+    """Whether what `test` asks for may come out otherwise later."""
+    if test is None:
+        return False
+    parts = [at for at in ast.walk(test) if isinstance(at, ast.Name | ast.Attribute)]
+    names = {last_name(at) for at in parts}
+    nothing = any(isinstance(at, ast.Constant) and at.value is None for at in ast.walk(test))
+    if nothing or not names.isdisjoint(_OF_A_KIND):
+        return False
+    called = {call.func for call in calls_in(test)}
+    apart = called | {at.value for at in parts if isinstance(at, ast.Attribute)}
+    asked = (at for at in parts if at not in apart and not is_option(at))
+    return bool(called) or any(last_name(at) not in fixed for at in asked)
+
+
+def _does_something(block: Block) -> bool:
+    return not all(map(_is_trifling, block.statements))
+
+
+def _is_trifling(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Pass() | ast.Break() | ast.Continue() | ast.Raise() | ast.Assert():
+            return True
+        case ast.Return(value=None | ast.Constant() | ast.Name()):
+            return True
+        case ast.Expr(value=ast.Call(func=called)):
+            return last_name(called) in _TELLS
+        case ast.Expr(value=ast.Constant()):
+            return True
+    return False
+
+
+def _said(block: Block) -> str:
+    assert block.test is not None
+    code = ast.unparse(block.test)
+    shown = code if len(code) <= _LONGEST else f"{code[: _LONGEST - 1]}…"
+    return f"{'under' if block.holds else 'unless'} `{shown}`"
