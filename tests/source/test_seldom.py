@@ -214,6 +214,10 @@ def test_loops_that_may_be_left_are_told(code: str, left: bool) -> None:
         ("average = 0.9 * average + loss\n        if average < FITTED: thaw()", "average < FITTED"),
         ("total = loss\n        if total >= 0.25: late = True", "total >= 0.25"),
         ("self.mean = loss\n        on = float(self.mean.item()) > args.on", "self.mean.item"),
+        ("if up: best, bad = a, 0\n        bad += 1\n        if bad > 20: thaw()", "bad > 20"),
+        ("if up: bad = 0\n        bad += 1\n        if bad == patience: thaw()", "bad == patience"),
+        ("bad = 0\n        bad += 1\n        if bad > 20: thaw()", ""),  # of each epoch
+        ("if up: bad = 0\n        bad += 1\n        if bad > 20: break", ""),
         ("count = len(batch)\n        if count > 0: thaw()", ""),  # keeps from failing
         ("best = loss\n        if loss < best: thaw()", ""),
         ("average = loss\n        if average < FITTED: break", ""),

@@ -12,7 +12,8 @@ from autotune.source.script import Script, last_name
 
 # By which frameworks count for the program.
 _OF_FRAMEWORKS = ("global_step", "current_epoch", "num_updates", "epoch")
-_OPERATORS = ast.Eq | ast.Gt | ast.GtE | ast.Lt | ast.LtE
+_PASSES = ast.Gt | ast.GtE | ast.Lt | ast.LtE
+_OPERATORS = ast.Eq | _PASSES
 _ENDING = (ast.Break, ast.Return, ast.Raise)
 _HURRIED = "autotune.source.loops.hurried"
 _ENDS = re.compile(r"done|stop|end|finish|last|termina|trunca")
@@ -33,32 +34,64 @@ def counters(loops: Collection[ast.AST], ran: Collection[ast.AST]) -> frozenset[
     return frozenset(names - {""})
 
 
-def beginnings(script: Script, names: Collection[str]) -> Iterator[ast.Compare]:
-    """Where one of the counters `names` is compared with what may be large, and something is done,
-    or kept, that ends no loop.
+def waits(ran: Collection[ast.AST]) -> frozenset[str]:
+    """The code of what is counted up in what `ran`, and set back under a condition: how long there
+    was no progress, which need not come to anything however far the training is.
+    """
+    conditions = (at for at in ran if isinstance(at, ast.If))
+    parts = (each for at in conditions for each in (*at.body, *at.orelse))
+    back = {ast.unparse(target) for each in parts for target in _set_back(each)}
+    return frozenset(back & {ast.unparse(target) for target in counted(ran)})
+
+
+def _set_back(statement: ast.stmt) -> Iterator[ast.expr]:
+    match statement:
+        case ast.Assign(targets=targets, value=ast.Constant()):
+            yield from targets
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+            for target, value in zip(targets, values, strict=False):
+                yield from [target] if isinstance(value, ast.Constant) else []
+
+
+def beginnings(
+    script: Script, names: Collection[str], waiting: Collection[str] = ()
+) -> Iterator[ast.Compare]:
+    """Where one of the counters `names`, and none that is `waiting`, is compared with what may be
+    large, and something is done, or kept, that ends no loop.
     """
     for node in script.nodes:
         match node:
             case ast.Compare(left=left, ops=[operator], comparators=[right]):
                 known = isinstance(operator, _OPERATORS) and is_count(left, names)
+                known = known and ast.unparse(left) not in waiting
                 if known and _is_large(right) and _begins(script, node):
                     yield node
 
 
 def thresholds(
-    script: Script, names: Collection[str], given: Collection[str]
+    script: Script, names: Collection[str], given: Collection[str], waiting: Collection[str] = ()
 ) -> Iterator[ast.Compare]:
-    """Where what the training is `given` as it goes (a running loss, none of the counters `names`)
-    is compared with what stays as it is, and something is done, or kept, that ends nothing.
+    """Where what the training is `given` as it goes (a running loss, none of the counters `names`
+    but what is `waiting`) is compared with what stays as it is, and something is done, or kept,
+    that ends nothing.
     """
     for node in script.nodes:
         match node:
             case ast.Compare(left=left, ops=[operator], comparators=[right]):
-                known = isinstance(operator, ast.Gt | ast.GtE | ast.Lt | ast.LtE)
                 value = _number(left)
+                waits_long = ast.unparse(value) in waiting
+                known = isinstance(operator, _PASSES) or (
+                    waits_long and isinstance(operator, ast.Eq)
+                )
                 moves = ast.unparse(value) in given and not is_count(value, names)
-                begins = moves and _stays(right, given) and _begins(script, node, ast.Continue)
-                if known and begins and not _computes_with(script, node, ast.unparse(value)):
+                stays = _stays(right, given) or (waits_long and _is_large(right))
+                begins = (moves or waits_long) and _begins(script, node, ast.Continue)
+                if (
+                    known
+                    and stays
+                    and begins
+                    and not _computes_with(script, node, ast.unparse(value))
+                ):
                     yield node
 
 

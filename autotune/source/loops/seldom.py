@@ -23,6 +23,7 @@ from autotune.source.loops.beginnings import (
     hurried,
     passed_sooner,
     thresholds,
+    waits,
 )
 from autotune.source.program import BYTE_ORDER_MARK, Change, Program, parsed
 from autotune.source.script import Function, Script
@@ -65,7 +66,7 @@ def seldom(program: Program, seen: Collection[Place] = ()) -> dict[str, Seldom]:
     own = {node for loop in loops for node in ast.walk(loop)}
     ran = running(program, loops) | (running_meanwhile(program, seen) if seen else set())
     names = counters([*inner, *outer], own | ran)
-    given = _moved(own | ran)
+    given, waiting = _moved(own | ran), waits(own | ran)
     found = dict[str, Seldom]()
     for path, script in program.scripts.items():
         each = Seldom(
@@ -76,12 +77,12 @@ def seldom(program: Program, seen: Collection[Place] = ()) -> dict[str, Seldom]:
             ),
             stages=frozenset(
                 ast.unparse(at)
-                for at in beginnings(script, names)
+                for at in beginnings(script, names, waiting)
                 if at in own or (at in ran and _is_between_steps(script, at))
             ),
             thresholds=frozenset(
                 ast.unparse(at)
-                for at in thresholds(script, names, given)
+                for at in thresholds(script, names, given, waiting)
                 if at in own or (at in ran and _is_between_steps(script, at))
             ),
             inner=frozenset(_heads(script, inner)),
