@@ -45,7 +45,7 @@ class Copied:
             called or after, came to a notable size.
         again: one of these has copied the same page-locked memory in two steps. The program may
             fill a buffer of its own anew, and must know that it was copied. From other memory the
-            call returns once it was read.
+            call returns once it was read (torch's guide to `pin_memory` and `non_blocking`).
     """
 
     count: int = 0
