@@ -36,8 +36,8 @@ class NonBlocking(Knob):
             return Skip(reason=NO_COPIES, impossible=True)
         if profile.seen.own_buffers:
             reason = (
-                "the program copies the same memory in several steps, which may be a buffer that "
-                "it fills again, and must not before its copy has ended"
+                "the program copies the same page-locked memory in several steps, which may be a "
+                "buffer that it fills again, and must not before its copy has ended"
             )
             return Skip(reason=reason, impossible=True)
         if self.read(profile.seen):

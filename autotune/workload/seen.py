@@ -177,7 +177,7 @@ class Seen:
         None  # how far gradients of whole and divided batches lay apart, as a share
     )
     non_blocking: bool = False
-    own_buffers: bool = False  # the program fills memory again that it copies to the device
+    own_buffers: bool = False  # page-locked memory of its own is copied again
     prefetch_to_device: bool = False  # batches were copied on a stream, or by a thread, apart
     copies_to_device: int = 0
     set_to_none: bool = True

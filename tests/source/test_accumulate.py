@@ -565,6 +565,36 @@ def test_what_changes_nothing_for_the_step_is_taken(change: tuple[str, str]) -> 
     assert rewritten(outcome.text, TWO).statuses == ["already"]
 
 
+@pytest.mark.parametrize(
+    ("condition", "status"),
+    [
+        ("(i + 1) % 2 == 0", "already"),
+        ("(i + 1) % 2 == 0 or i + 1 == len(loader)", "already"),
+        ("i % 2", "refused"),
+        ("i % 2 != 0", "refused"),
+        ("(i + 1) % 4 == 0", "refused"),
+    ],
+)
+def test_one_step_after_so_many_backward_passes_accumulates(condition: str, status: str) -> None:
+    text = LOOP.replace("for x, y in loader", "for i, (x, y) in enumerate(loader)")
+    step = f"    if {condition}:\n        optimizer.step()\n"
+    assert rewritten(text.replace("    optimizer.step()\n", step), TWO).statuses == [status]
+    otherwise = step.replace(":\n", ":\n        pass\n    else:\n")
+    outcome = rewritten(text.replace("    optimizer.step()\n", otherwise), TWO)
+    assert outcome.reason.startswith("whether the optimizer steps goes by ")
+
+
+def test_what_is_round_backward_too_is_no_accumulation() -> None:
+    loop = textwrap.indent(LOOP[LOOP.index("for x") :], "    ")
+    text = f"{LOOP[: LOOP.index('for x')]}if seed % 2 == 0:\n{loop}"
+    assert rewritten(text, TWO).statuses == ["done"]
+    inside = "    if i % 2 == 0:\n        loss.backward()\n        optimizer.step()\n"
+    text = LOOP.replace("    loss.backward()\n    optimizer.step()\n", inside)
+    text = text.replace("for x, y in loader", "for i, (x, y) in enumerate(loader)")
+    outcome = rewritten(text, TWO)
+    assert (outcome.statuses, "not both statements" in outcome.reason) == (["refused"], True)
+
+
 @pytest.mark.parametrize(("change", "reason"), REFUSED.values(), ids=REFUSED)
 def test_an_unusual_loop_is_refused_and_left_alone(change: tuple[str, str], reason: str) -> None:
     text = source(LOOP).replace(*change)

@@ -72,6 +72,31 @@ def test_the_number_of_a_batch_is_none_of_its_tensors() -> None:
     assert kept_for_good(parsed({"/p/train.py": kept}, places, "/p/train.py")) != ""
 
 
+@pytest.mark.parametrize(
+    ("copy", "kept", "harmful"),
+    [
+        ("images, labels = images.to(device), labels.cuda()", "labels", False),
+        ("images, labels = images.to(device), labels.cuda()", "indices", True),
+        ("images, labels = images.to(device), labels", "labels", True),
+        ("labels = labels.to(device).long()", "labels.detach()", False),
+        ("rows = labels; labels = labels.to(device)", "rows", True),
+        ("labels = labels.to(device); rows = labels", "rows", False),
+        ("batch = [each.to(device) for each in batch]", "batch[1]", False),
+        ("both = (labels, labels.to(device))", "both", True),
+        ("if epoch: labels = labels.to(device)", "labels", True),
+        ("history.append(labels); labels = labels.cuda()", "loss.item()", True),
+    ],
+)
+def test_a_copy_on_a_device_is_another_tensor(copy: str, kept: str, harmful: bool) -> None:
+    text = TEXT.replace("loss = loss_of", f"{copy}\n        loss = loss_of")
+    text = text.replace("ANEW", "pass").replace("KEPT", f"history.append({kept})")
+    for line, found in ((6, harmful), (2, True)):  # on a CPU `.to(device)` is the tensor itself
+        copied = (Place(path="/p/train.py", line=line),)
+        places = Places(backward=Place(path="/p/train.py", line=8), copies=copied)
+        program = parsed({"/p/train.py": text}, places, "/p/train.py")
+        assert (kept_for_good(program) != "") is found
+
+
 CLASS = """class Scores:
     def update(self, rows, losses):
         STATEMENT

@@ -8,7 +8,7 @@ from autotune.source.refusals.mixed_formats import put_in_a_branch
 
 NET = """\
 class Load(nn.Module):
-    def forward(self, x, weather):
+    def forward(self, x, weather, kind: int = 0):
         missing = torch.isnan(weather).any(dim=1)
         h = self.first(x)
         if missing.any():
@@ -23,6 +23,7 @@ class Load(nn.Module):
 
     def __init__(self):
         self.kinds, self.imputed = nn.Embedding(3, 8), nn.Linear(8, 8)
+        self.found, self.table = {}, torch.zeros(9)
 """
 
 
@@ -36,6 +37,17 @@ class Load(nn.Module):
         ("weather.index_copy_(0, missing, self.imputed(x))", True),
         ("guess = self.imputed(x); weather[missing] = guess", True),
         ("weather[missing] = self.guessed(x)[missing]", True),
+        ("weather[len(x)] = self.imputed(x)", False),
+        ("weather[kind] = self.imputed(x)", False),  # an int, as it says
+        ("at = int(x[0]); weather[at] = self.imputed(x)", False),
+        ("at = 'warm'; weather[at] = self.imputed(x)", False),
+        ("at = None; at = x.long(); weather[at] = self.imputed(x)", True),
+        ("at = x.long(); weather[at] = self.imputed(x)", True),
+        ("found = {}; found[name] = self.imputed(x)", False),
+        ("found: dict[str, Tensor] = {}; found[name] = self.imputed(x)", False),
+        ("self.found[name] = self.imputed(x)", False),
+        ("self.table[name] = self.imputed(x)", True),
+        ("found = []; found = torch.stack(found); found[name] = self.imputed(x)", True),
         ("weather[missing] = self.drawn(x)[missing]", False),
         ("weather[missing] = self.kinds(x)", False),
         ("for at in range(8): weather[:, at] = self.imputed(x)", False),

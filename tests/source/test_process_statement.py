@@ -458,6 +458,8 @@ class Ledger:
         "warm = ledger.warm()\nknown = torch.nonzero(warm)",
         "def known(rows):\n    return rows[:, 0] == 0.0\nknown(ledger.heat)",
         "score = torch.log(ledger.heat)",
+        "score = ledger.heat.log()",
+        "import numpy as onp\nscore = onp.log(ledger.heat)",
         "share = rings / ledger.heat.sum()",
         "score = torch.log1p(ledger.heat)",
         "score = torch.log(ledger.heat + 1e-6)",
@@ -465,12 +467,16 @@ class Ledger:
         "known = ledger.heat > 0.5",
         "known = ledger.heat.shape[0] == 0",
         "wandb.log({'heat': ledger.heat})",
+        "row = {'heat': ledger.heat}\nwandb.log(row)",
+        "known = (ledger.heat > 0.5).any()",
+        "share = rings / (ledger.heat > 0.5).sum()",
+        "share = 1 / table[ledger.heat]",
     ],
 )
 def test_what_asks_whether_shrinking_numbers_are_zero_keeps_them(shrink: str, asks: str) -> None:
     shrinks = "zeros_like" not in shrink and "loss" not in shrink
     refused = shrinks and not any(
-        each in asks for each in ("log1p", "1e-6", "0.5", "shape", "wandb")
+        each in asks for each in ("log1p", "1e-6", "0.5", "shape", "wandb", "table")
     )
     flush = ProcessStatement(code="torch.set_flush_denormal(True)", flushes=True)
     outcome = rewritten(HEAT.format(shrink=shrink, asks=asks), flush)

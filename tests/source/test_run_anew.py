@@ -48,6 +48,8 @@ def program(*, start: str = "", context: str = "", form: str = "plain") -> str:
     [
         ('mp.set_start_method("spawn", force=True)', ""),
         ("", ', multiprocessing_context="forkserver"'),
+        ("", ', multiprocessing_context=mp.get_context("spawn")'),
+        ('options = {"multiprocessing_context": mp.get_context("spawn")}', ", **options"),
         ('context = mp.get_context("spawn")', ", multiprocessing_context=context"),
     ],
 )
@@ -68,6 +70,12 @@ def test_a_guard_keeps_it_from_that(form: str) -> None:
 def test_what_is_forked_imports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["fork", "spawn"])
     assert rewritten(program(), WORKERS).statuses == ["done"]
+    other = 'with mp.get_context("spawn").Pool(4) as pool:\n    pool.map(fetch, urls)'
+    assert rewritten(program(start=other), WORKERS).statuses == ["done"]
+    none = program(start=other, context=", multiprocessing_context=None")
+    assert rewritten(none, WORKERS).statuses == ["done"]
+    own = program(start=other, context=', multiprocessing_context=mp.get_context("fork")')
+    assert rewritten(own, WORKERS).statuses == ["done"]
     forking = program(context=', multiprocessing_context="fork"')
     monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["spawn"])
     assert rewritten(forking, WORKERS).statuses == ["done"]

@@ -97,6 +97,34 @@ def test_seeds_that_are_the_same_in_each_epoch(
     assert found(**given) == streams
 
 
+@pytest.mark.parametrize("seeds", ["order.manual_seed(3)", "held.manual_seed(3)"])
+@pytest.mark.parametrize("seen", [True, False])
+def test_the_generator_of_another_loader_says_nothing_of_the_training(
+    seeds: str, seen: bool
+) -> None:
+    other = "val_loader = DataLoader(\n    held_out,\n    generator=held,\n)\nfor fold"
+    text = TEXT.replace("for fold", other).replace("EPOCH", seeds)
+    lines = text.splitlines()
+    line, backward = (
+        next(number for number, at in enumerate(lines, 1) if each in at)
+        for each in ("generator=order", ".backward()")
+    )
+    loader = Place(path="/p/train.py", line=line) if seen else None
+    places = Places(loader=loader, backward=Place(path="/p/train.py", line=backward))
+    anew = seeded_anew(parsed({"/p/train.py": text}, places, "/p/train.py"))
+    assert set(anew) == ({"loader"} if "order" in seeds or not seen else set())
+
+
+def test_a_loader_of_another_s_that_is_built_with_one_in_each_epoch() -> None:
+    made = "loader = DataLoader(x, generator=torch.Generator().manual_seed(3))"
+    text = TEXT.replace("EPOCH", made)
+    line = text.splitlines().index("loader = DataLoader(dataset, generator=order)") + 1
+    places = Places(
+        loader=Place(path="/p/train.py", line=line), backward=Place(path="/p/train.py", line=17)
+    )
+    assert seeded_anew(parsed({"/p/train.py": text}, places, "/p/train.py")) == {}
+
+
 def test_those_that_a_caller_moves_on_are_not() -> None:
     text = "train_epoch(loader, 3 + epoch)"
     assert found(once="random.seed(seed)", more=f"{text}") == {}

@@ -67,9 +67,15 @@ def test_copies_are_non_blocking_wherever_the_program_is(
     assert asked == [{"non_blocking": True}]
 
 
-@pytest.mark.parametrize(("same", "again"), [(True, True), (False, False)])
-def test_memory_that_is_copied_again_is_the_program_s_own(same: bool, again: bool) -> None:
+@pytest.mark.parametrize(
+    ("same", "pinned", "again"),
+    [(True, True, True), (False, True, False), (True, False, False)],  # not locked: copies wait
+)
+def test_locked_memory_that_is_copied_again_is_the_program_s_own(
+    monkeypatch: pytest.MonkeyPatch, same: bool, pinned: bool, again: bool
+) -> None:
     copied, buffer = Copied(), torch.zeros(8)
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda _: pinned)
     for step, rows in enumerate((8, 3)):
         tensor = buffer[:rows] if same else torch.zeros(rows)
         copied.note(tensor, step)
@@ -77,7 +83,10 @@ def test_memory_that_is_copied_again_is_the_program_s_own(same: bool, again: boo
 
 
 @pytest.mark.parametrize(("rows", "again"), [(4, False), (5, True)])
-def test_parts_of_a_dataset_in_memory_are_no_buffer(rows: int, again: bool) -> None:
+def test_parts_of_a_dataset_in_memory_are_no_buffer(
+    monkeypatch: pytest.MonkeyPatch, rows: int, again: bool
+) -> None:
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda _: True)
     copied, dataset = Copied(), torch.zeros(16, 2)
     for step in range(3):
         copied.note(dataset[4 * step :][:rows], step)
@@ -96,6 +105,7 @@ def on_device(live: Live, monkeypatch: pytest.MonkeyPatch) -> Live:
     live.unpatch()
     arrived = SimpleNamespace(is_cuda=True)
     monkeypatch.setattr(torch.Tensor, "to", lambda *_, **__: arrived)
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda _: True)
     copies.install(live)
     live.pace = Steps(after=99, then=lambda _: None)
     return live

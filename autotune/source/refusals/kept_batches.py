@@ -8,18 +8,21 @@ from collections.abc import Iterator, Sequence, Set
 from autotune.source.loops.around_training import own_loops, running
 from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.program import Program
+from autotune.source.reach import calls_in
 from autotune.source.refusals.batch_uses import batch_of
-from autotune.source.script import Script, is_method
+from autotune.source.script import Script, covers, is_method, last_name, straight
 
 _BY_NAME = "file_system"  # torch's other strategy of sharing them, without open files
 _KEEPING = frozenset(("append", "extend", "add", "put", "appendleft", "update"))
 _SHOWING = frozenset(("detach", "cpu", "view", "squeeze", "numpy"))  # the same memory, on a CPU
 _EMPTYING = frozenset(("clear", "pop", "popleft"))
+_COPYING = ("to", "cuda")
 
 
 def kept_for_good(program: Program) -> str:
-    """Where the loop over batches puts one of their tensors itself, and no copy, into what none of
-    the loops round it begins anew: file and line, "" where it is not seen to.
+    """Where the loop over batches puts one of their tensors itself, and no copy (one on a device is
+    one), into what none of the loops round it begins anew: file and line, "" where it is not seen
+    to.
     """
     if any(_BY_NAME in script.text for script in program.scripts.values()):
         return ""
@@ -28,9 +31,10 @@ def kept_for_good(program: Program) -> str:
     begun = {name for node in ran for name in _begun_anew(node)}
     for script in program.scripts.values():
         for loop in (at for at in script.nodes if at in inner):
-            own = _batch_names(script, loop)
-            for node in ast.walk(loop):
-                if _is_kept(program, node, own, begun):
+            copied = list(_copied(program, script, loop))
+            own = _batch_names(script, loop, copied)
+            for node in (at for at in ast.walk(loop) if isinstance(at, ast.expr | ast.stmt)):
+                if _is_kept(program, node, own - _before(script, node, copied), begun):
                     return script.at(node)
     return ""
 
@@ -63,15 +67,45 @@ def _keeps(method: ast.FunctionDef, begun: Set[str]) -> bool:
     return any(container not in begun for container in kept)
 
 
-def _batch_names(script: Script, loop: ast.AST) -> set[str]:
-    """The variables of `loop` that are a batch, or a part of one."""
+def _copied(program: Program, script: Script, loop: ast.AST) -> Iterator[tuple[int, str]]:
+    """The variables that each turn of `loop` gives what was copied to a device by a call that was
+    seen to do so, and where in the text it has.
+    """
+    lines = [at.line for at in program.places.copies if at.path == script.path]
+    for node in straight(getattr(loop, "body", ())):
+        for target, value in _given(node):
+            calls = [at for at in calls_in(value) if last_name(at.func) in _COPYING]
+            seen = any(covers(at, line) for at in calls for line in lines)
+            if seen and not any(_tensors(value)):
+                yield from ((script.end(node), name) for name in stored_names(target))
+
+
+def _given(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What `node` gives which value: side by side, each its own (`x, y = x.cuda(), y.cuda()`)."""
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+            yield from zip(names, values, strict=False)
+        case ast.Assign(targets=targets, value=value):
+            yield from ((target, value) for target in targets)
+
+
+def _before(
+    script: Script, node: ast.expr | ast.stmt, copied: Sequence[tuple[int, str]]
+) -> set[str]:
+    """Those of the variables `copied` that are so before `node`."""
+    return {name for end, name in copied if end <= script.start(node)}
+
+
+def _batch_names(script: Script, loop: ast.AST, copied: Sequence[tuple[int, str]]) -> set[str]:
+    """The variables of `loop` that are a batch, or a part of one, before they are `copied`."""
     own = stored_names(batch_of(script, loop)) if isinstance(loop, ast.For) else set[str]()
     while True:
         more = set[str]()
         for node in ast.walk(loop):
             if isinstance(node, ast.Assign):
                 drawn = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "next"
-                if drawn or any(each in own for each in _tensors(node.value)):
+                held = own - _before(script, node, copied)
+                if drawn or any(each in held for each in _tensors(node.value)):
                     more |= {name for target in node.targets for name in stored_names(target)}
         if more <= own:
             return own

@@ -17,6 +17,10 @@ _PUTTING = frozenset(("index_add_", "index_copy_", "index_put_", "masked_scatter
 # What gives another format, or that of another tensor.
 _CASTS = OTHER_FORMAT | {"to", "type", "type_as", "bfloat16"}
 _FLOAT32 = frozenset(("Embedding", "EmbeddingBag"))  # what these layers give under autocast
+_PLAIN = ("int", "str")
+_COUNTING = frozenset(("int", "item", "len", "round"))
+_CONTAINERS = (ast.Dict, ast.DictComp, ast.List, ast.ListComp)
+_MAKING = frozenset(("dict", "list", "OrderedDict", "defaultdict"))
 _DEEP = 3  # so many variables, or methods, a tensor is followed through to what it was made from
 
 
@@ -29,14 +33,19 @@ def put_in_a_branch(program: Program) -> str:
                 for into, value in _put(node, numbers):
                     in_a_branch = _in_a_branch(script, node, method)
                     short = in_a_branch and _is_short(script, method, value)
-                    if short and not _is_of_a_layer(script, method, into):
+                    tensor = short and not _takes_all(script, method, into)
+                    if tensor and not _is_of_a_layer(script, method, into):
                         return script.at(node)
     return ""
 
 
 def _numbers(method: Function) -> set[str]:
-    """The variables of `method` that are numbers: those by which loops count."""
-    found = set[str]()
+    """The variables of `method` that are numbers, or texts: those by which loops count, those that
+    it is told are, and what is written down, counted or taken out of a tensor.
+    """
+    given = method.args
+    told = (*given.posonlyargs, *given.args, *given.kwonlyargs)
+    found = {at.arg for at in told if at.annotation and ast.unparse(at.annotation) in _PLAIN}
     for node in ast.walk(method):
         match node:
             case ast.For(target=ast.Name(id=name), iter=source):
@@ -45,7 +54,16 @@ def _numbers(method: Function) -> set[str]:
                 found |= {name} if last_name(by) == "enumerate" else set()
             case ast.AugAssign(target=ast.Name(id=name), value=ast.Constant()):
                 found.add(name)
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                found |= {name} if all(map(_is_number, _made(method, [name]))) else set()
     return found
+
+
+def _is_number(value: ast.expr) -> bool:
+    """Whether `value` is one, by itself, or a text."""
+    if isinstance(value, ast.Constant):
+        return isinstance(value.value, int | str) and not isinstance(value.value, bool)
+    return isinstance(value, ast.Call) and last_name(value.func) in _COUNTING
 
 
 def _put(node: ast.AST, numbers: Set[str]) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -56,6 +74,7 @@ def _put(node: ast.AST, numbers: Set[str]) -> Iterator[tuple[ast.expr, ast.expr]
             if any(
                 isinstance(at, ast.Name | ast.Attribute | ast.Call | ast.Compare)
                 and ast.unparse(at) not in numbers
+                and not _is_number(at)
                 for at in parts
             ):
                 yield into, value
@@ -113,14 +132,34 @@ def _class_round(script: Script, node: ast.AST) -> ast.AST | None:
 
 def _is_float32(script: Script, name: str) -> bool:
     """Whether the layer `name` is one whose outcome autocast leaves in float32."""
-    layers = [
+    layers = _begun_as(script, name)
+    made = (isinstance(at, ast.Call) and last_name(at.func) in _FLOAT32 for at in layers)
+    return bool(layers) and all(made)
+
+
+def _begun_as(script: Script, name: str) -> list[ast.expr]:
+    """What objects have as their attribute `name` from the beginning."""
+    return [
         value
         for each in functions_by_name(script).get("__init__", ())
         for attribute, value in kept_in(each)
         if attribute == name
     ]
-    made = (isinstance(at, ast.Call) and last_name(at.func) in _FLOAT32 for at in layers)
-    return bool(layers) and all(made)
+
+
+def _takes_all(script: Script, method: Function, into: ast.expr) -> bool:
+    """Whether `into` is a dict or a list, which takes tensors of any format."""
+    match into:
+        case ast.Name(id=name):
+            made = list(_made(method, [name]))
+        case ast.Attribute(value=ast.Name(id="self"), attr=name):
+            made = _begun_as(script, name)
+        case _:
+            return False
+    return bool(made) and all(
+        isinstance(at, _CONTAINERS) or (isinstance(at, ast.Call) and last_name(at.func) in _MAKING)
+        for at in made
+    )
 
 
 def _is_of_a_layer(script: Script, method: Function, into: ast.expr, deep: int = _DEEP) -> bool:
@@ -135,5 +174,8 @@ def _is_of_a_layer(script: Script, method: Function, into: ast.expr, deep: int =
 def _made(method: Function, names: Collection[str]) -> Iterator[ast.expr]:
     """What `method` gives the variables `names`."""
     for node in ast.walk(method):
-        if isinstance(node, ast.Assign) and any(last_name(at) in names for at in node.targets):
-            yield node.value
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                yield from [value] if any(last_name(at) in names for at in targets) else []
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                yield from [value] if last_name(target) in names else []

@@ -1,7 +1,8 @@
 """What looks at gradients between backward and step, and what ends the program by what it sees."""
 
 import ast
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 
 from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.places import Call
@@ -9,14 +10,17 @@ from autotune.source.program import Program
 from autotune.source.reach import argument, functions_named, is_bound, reached
 from autotune.source.script import Function, Script, last_name, straight
 
-# Calls between backward and step that look at no gradients: they note, print and count, or tell
-# what is finite, which scaled ones are where unscaled ones are.
+# Calls between backward and step that look at no gradients: they note, print and count, choose
+# among what a model gives, ask for the time or a file, or tell what is finite, which scaled
+# gradients are where unscaled ones are.
 # fmt: off
 _BLIND = frozenset({
-    "add_scalar", "all", "any", "append", "cpu", "debug", "detach", "float", "format", "info",
-    "int", "isfinite", "isinf", "isinstance", "isnan", "item", "len", "log", "max", "mean", "min",
-    "numpy", "perf_counter", "print", "range", "round", "set_description", "set_postfix", "size",
-    "str", "sum", "time", "tolist",
+    "add_scalar", "all", "any", "append", "argmax", "cpu", "debug", "detach", "eq", "exists",
+    "expand_as", "float", "format", "get_last_lr", "get_rank", "inference_mode", "info", "int",
+    "is_file", "is_set", "isfile", "isfinite", "isinf", "isinstance", "isnan", "item", "len",
+    "log", "max", "mean", "min", "monotonic", "mul_", "no_grad", "numpy", "perf_counter", "print",
+    "range", "reshape", "round", "set_description", "set_postfix", "sigmoid", "size", "softmax",
+    "str", "sum", "t", "time", "tolist", "topk", "view",
 })
 # fmt: on
 _ENDING = frozenset({"_exit", "abort", "exit", "quit"})
@@ -45,20 +49,31 @@ def fatal_check(program: Program, backward: Call, step: Call) -> ast.expr | ast.
     parts = (at for at in ast.walk(function or script.tree) if isinstance(at, ast.expr | ast.stmt))
     after = [at for at in parts if begins < script.start(at) < ends]
     between = [at for at in after if script.start(at) < steps]
-    computed = _computed(between)
+    sees = functools.partial(_sees, program)
+    computed = _computed(between, sees)
     renewed = list(_renewed(script, getattr(around, "body", script.tree.body), computed, steps))
     for at in after:
         if at in between and (_is_strict(at) or _ends_inside(program, at, computed)):
             return at
         for test in _asked(script, at, loop, after):
-            seen = may_see_gradients if at in between else _is_grad
+            seen = sees if at in between else _is_grad
             anew = {name for given, name in renewed if given < script.start(at)}
             if names_in(test) & (computed - anew) or any(map(seen, ast.walk(test))):
                 return at
     return None
 
 
-def _computed(nodes: Sequence[ast.AST]) -> set[str]:
+def _sees(program: Program, node: ast.AST) -> bool:
+    """Whether `node` may look at gradients: not where it calls a function of the program's in which
+    nothing does.
+    """
+    called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    own = [function for _, function in functions_named(program, called)]
+    inside = (at for each in own for at in ast.walk(each))
+    return any(map(may_see_gradients, inside)) if own else may_see_gradients(node)
+
+
+def _computed(nodes: Sequence[ast.AST], sees: Callable[[ast.AST], bool]) -> set[str]:
     """The variables that `nodes` give values which come from what may look at gradients."""
     given = [
         (at.value, stored_names(at))
@@ -70,8 +85,7 @@ def _computed(nodes: Sequence[ast.AST]) -> set[str]:
     while more := [
         names
         for value, names in given
-        if names - found
-        and (names_in(value) & found or any(map(may_see_gradients, ast.walk(value))))
+        if names - found and (names_in(value) & found or any(map(sees, ast.walk(value))))
     ]:
         found = found.union(*more)
     return found

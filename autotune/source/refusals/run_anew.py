@@ -7,12 +7,14 @@ import multiprocessing
 
 from autotune.source.calls.building import Building
 from autotune.source.calls.keywords import given_value
+from autotune.source.calls.spreads import may_hide
 from autotune.source.loops.around_training import running
 from autotune.source.program import Program
 from autotune.source.script import covers, is_guard, last_name
 
-_SETS = frozenset({"set_start_method", "get_context"})
+_SETS, _GETS = "set_start_method", "get_context"  # for all processes, for those begun by it
 _FORK = "fork"
+_CONTEXT = "multiprocessing_context"
 
 
 def run_anew(program: Program, at: Building) -> bool:
@@ -24,13 +26,15 @@ def run_anew(program: Program, at: Building) -> bool:
 
 def _start_method(program: Program, at: Building) -> str:
     """How its workers are started, as far as constants tell: the platform's way if they do not."""
-    given = given_value(at.call, "multiprocessing_context", at.signature)
+    given = given_value(at.call, _CONTEXT, at.signature)
     methods = [given.value] if isinstance(given, ast.Constant) else []
-    for script in program.scripts.values():
-        for node in script.nodes:
-            match node:
-                case ast.Call(func=function, args=[ast.Constant(value=str(method)), *_]):
-                    methods += [method] if last_name(function) in _SETS else []
+    is_given = may_hide(at.call, _CONTEXT) if given is None else not methods
+    says = {_SETS, _GETS} if is_given else {_SETS}
+    nodes = [at for script in program.scripts.values() for at in script.nodes]
+    for node in (*ast.walk(given or ast.Pass()), *nodes):
+        match node:
+            case ast.Call(func=function, args=[ast.Constant(value=str(method)), *_]):
+                methods += [method] if last_name(function) in says else []
     usual = multiprocessing.get_all_start_methods()[0]
     return next((each for each in methods if isinstance(each, str)), usual)
 

@@ -9,7 +9,7 @@ from autotune.source.loops.around_training import own_loops, running_within
 from autotune.source.named import calls_by_name
 from autotune.source.program import Program
 from autotune.source.reach import argument, calls_in, defaults_of, is_bound
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, covers, last_name
 
 _ALL = ("random", "numpy.random", "torch")
 # Which random numbers a function begins anew.
@@ -38,11 +38,12 @@ def seeded_anew(program: Program) -> dict[str, str]:
     moving = {each for at in ast.walk(outer[0]) for each in _bound(at)}
     counted = (at.target for at in ran if isinstance(at, ast.AugAssign))
     moving |= {at.attr for at in counted if isinstance(at, ast.Attribute)}
-    generators = _of_loaders(program)
+    loaders = _loaders(program)
+    generators = {last_name(at.value) for call in loaders for at in call.keywords if _is_own(at)}
     found = dict[str, str]()
     for script in program.scripts.values():
         for call in script.calls:
-            seeded = _seeded(script, call, generators) if call in ran else ()
+            seeded = _seeded(script, call, loaders, generators) if call in ran else ()
             if not seeded or _is_put_back(script, call) or _is_forked(script, call, seeded):
                 continue
             if not _moves(program, script, call, ran, moving):
@@ -51,28 +52,34 @@ def seeded_anew(program: Program) -> dict[str, str]:
     return found
 
 
-def _of_loaders(program: Program) -> set[str]:
-    """The names of generators that a DataLoader is given as its own."""
-    return {
-        last_name(each.value)
+def _loaders(program: Program) -> set[ast.Call]:
+    """The calls that build loaders, by their names; of those named as the one that was seen to
+    build the training's, that alone.
+    """
+    found = {
+        call: place is not None and script.path == place.path and covers(call, place.line)
+        for place in [program.places.loader]
         for script in program.scripts.values()
         for call in script.calls
-        for each in call.keywords
-        if each.arg == "generator" and _builds_a_loader(call)
+        if "loader" in last_name(call.func).lower()
     }
+    seen = {last_name(call.func) for call, is_seen in found.items() if is_seen}
+    return {call for call, is_seen in found.items() if is_seen or last_name(call.func) not in seen}
 
 
-def _builds_a_loader(call: ast.AST | None) -> bool:
-    return isinstance(call, ast.Call) and "loader" in last_name(call.func).lower()
+def _is_own(given: ast.AST | None) -> bool:
+    """Whether it is the generator that a call is `given`."""
+    return isinstance(given, ast.keyword) and given.arg == "generator"
 
 
-def _seeded(script: Script, call: ast.Call, generators: Set[str]) -> tuple[str, ...]:
+def _seeded(
+    script: Script, call: ast.Call, loaders: Set[ast.Call], generators: Set[str]
+) -> tuple[str, ...]:
     name = script.qualified(call.func)
     if isinstance(call.func, ast.Attribute) and call.func.attr == "manual_seed":
         above, around, *_ = (*script.ancestors(call), None)
         names = [call.func.value, *getattr(above, "targets", ())]
-        given = isinstance(above, ast.keyword) and above.arg == "generator"
-        if (given and _builds_a_loader(around)) or not generators.isdisjoint(
+        if (_is_own(above) and around in loaders) or not generators.isdisjoint(
             filter(None, map(last_name, names))
         ):
             return (LOADER,)

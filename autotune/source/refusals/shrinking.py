@@ -18,6 +18,7 @@ _ASKING = _LOGARITHMS | frozenset(
 )
 # What is looked at of a tensor that is none of its numbers.
 _ABOUT = frozenset(("shape", "size", "dim", "ndim", "numel", "device", "dtype", "grad"))
+_LIBRARIES = frozenset(("torch", "np", "numpy", "math", "cmath", "scipy", "jax"))
 _KEEPING = frozenset(("len", "clamp", "clamp_", "clamp_min", "maximum", "clip", "nan_to_num"))
 # A name of a function's, or an attribute's of any object.
 _Key = tuple[Function | None, str]
@@ -35,13 +36,13 @@ def asked_whether_zero(program: Program) -> str:
     places = (
         script.at(node)
         for script, node in text.nodes
-        for asked in _asked(node)
+        for asked in _asked(script, node)
         if text.mentions(script, asked, known)
     )
     return next(places, "")
 
 
-def _asked(node: ast.AST) -> Iterator[ast.expr]:
+def _asked(script: Script, node: ast.AST) -> Iterator[ast.expr]:
     """What `node` asks whether it is zero, or takes the logarithm of, or divides by."""
     match node:
         case ast.Compare(left=left, comparators=[right]):
@@ -49,16 +50,18 @@ def _asked(node: ast.AST) -> Iterator[ast.expr]:
                 if isinstance(other, ast.Constant) and other.value == 0:
                     yield one
         case ast.Call(func=ast.Attribute(value=owner, attr=name), args=given) if name in _ASKING:
-            yield from () if any(map(_is_told, given)) else (owner, *given)
+            yield from () if _is_told(script, node) else (owner, *given)
         case ast.BinOp(op=ast.Div(), right=divisor):
             yield divisor
 
 
-def _is_told(given: ast.expr) -> bool:
-    """Whether a tracker is given it (`wandb.log({...})`, `self.log("loss", loss)`): no number."""
-    return isinstance(given, ast.Dict | ast.JoinedStr) or (
-        isinstance(given, ast.Constant) and isinstance(given.value, str)
-    )
+def _is_told(script: Script, call: ast.Call) -> bool:
+    """Whether a tracker is given it (`wandb.log(row)`, `self.log("loss", loss)`): a tensor's own
+    logarithm is given nothing, and any other is a library's.
+    """
+    library = script.qualified(call.func).partition(".")[0]
+    given = bool(call.args and last_name(call.func) in _LOGARITHMS)
+    return given and library not in _LIBRARIES
 
 
 class _Text:
@@ -123,10 +126,19 @@ class _Text:
                 yield (function, names[number])
 
     def mentions(self, script: Script, expression: ast.expr, known: set[_Key]) -> bool:
-        """Whether numbers that `known` names are in `expression`, and nothing is added to them."""
+        """Whether numbers that `known` names are in `expression`, and nothing is added to them:
+        what compares them says so itself, and gives others.
+        """
         match expression:
-            case ast.Constant() | ast.BinOp(op=ast.Add()) | ast.Attribute(attr="grad"):
+            case (
+                ast.Constant()
+                | ast.Compare()
+                | ast.BinOp(op=ast.Add())
+                | ast.Attribute(attr="grad")
+            ):
                 return False
+            case ast.Subscript(value=owner):
+                return self.mentions(script, owner, known)
             case ast.Attribute(attr=name) | ast.Call(func=ast.Attribute(attr=name)) if (
                 name in _ABOUT
             ):

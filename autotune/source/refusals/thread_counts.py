@@ -4,7 +4,7 @@ or forks processes that compute with one thread.
 
 import ast
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 
 from autotune.source.calls.building import NEEDS_WORKERS
 from autotune.source.named import calls_by_name
@@ -16,6 +16,7 @@ _WORKERS = "num_workers"
 _LOADER = re.compile(r"loader|(^|_)dl$", re.IGNORECASE)
 _OPTIONS = re.compile(r"cfg|conf|arg|opt|param|setting", re.IGNORECASE)
 _SAY_HOW = ("get_context", "set_start_method")
+_KEEPING = (ast.Name, ast.Assign, ast.Return)
 _ASKS_OF_ITSELF = frozenset(("psutil.Process",))
 _FORKS = frozenset(("fork", "forkpty", "Process", "Pool", "ProcessPoolExecutor"))
 # What may be given it without being trained by: it is printed, logged, or written to a file.
@@ -35,7 +36,7 @@ def counted_by_threads(program: Program) -> str:
     """
     for script in program.scripts.values():
         if any(name in script.text for name in _ASKS):
-            harmless = only_told(script)
+            harmless = only_told(program)
             for call in script.calls:
                 called = script.qualified(call.func).rpartition(".")[2]
                 if called in _ASKS and call not in harmless:
@@ -49,7 +50,7 @@ def counted_by_workers(program: Program) -> str:
     """
     for script in program.scripts.values():
         asked = [at for at in script.nodes if _asks_for_workers(at)]
-        harmless = only_told(script) if asked else set[ast.AST]()
+        harmless = only_told(program) if asked else set[ast.AST]()
         harmless |= {part for at in script.nodes for part in _passed(at)}
         for node in asked:
             if node not in harmless:
@@ -110,32 +111,44 @@ def _spawns(call: ast.Call) -> bool:
     return last_name(call.func) in _SAY_HOW and names in (["spawn"], ["forkserver"])
 
 
-def only_told(script: Script) -> set[ast.AST]:
+def only_told(program: Program) -> set[ast.AST]:
     """What is inside a text or a call that tells it, or sets how many threads there are, and what
     is kept for those alone.
     """
-    told: list[ast.AST] = [call for call in script.calls if _tells(call)]
-    told += [at for at in script.nodes if isinstance(at, ast.JoinedStr)]
-    found = {part for at in told for part in ast.walk(at)}
-    names = [at for at in script.nodes if isinstance(at, ast.Name)]
-    loaded = [at for at in names if isinstance(at.ctx, ast.Load)]
-    used = {at.id for at in loaded if at not in found}
-    is_told = {at.id for at in loaded} - used
-    for at in script.nodes:
-        match at:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in used:
-                found.update(ast.walk(value) if name in is_told else [value])
-    for at in script.nodes:
-        match at:
-            case ast.Return(value=ast.expr() as value) if _is_told(script, at, found):
-                found.update(ast.walk(value))
+    found, keeping = set[ast.AST](), list[tuple[Script, list[ast.AST]]]()
+    for script in program.scripts.values():
+        keeping.append((script, [at for at in script.nodes if isinstance(at, _KEEPING)]))
+        told: list[ast.AST] = [call for call in script.calls if _tells(call)]
+        told += [at for at in script.nodes if isinstance(at, ast.JoinedStr)]
+        found.update(part for at in told for part in ast.walk(at))
+    while more := {at for some in keeping for at in _kept_for(program, *some, found)} - found:
+        found |= more
     return found
 
 
-def _is_told(script: Script, returned: ast.Return, told: Set[ast.AST]) -> bool:
+def _kept_for(
+    program: Program, script: Script, nodes: Sequence[ast.AST], found: Set[ast.AST]
+) -> set[ast.AST]:
+    """What `nodes` give to variables, or back from functions, that only what is `found` uses."""
+    kept = set[ast.AST]()
+    names = [at for at in nodes if isinstance(at, ast.Name)]
+    loaded = [at for at in names if isinstance(at.ctx, ast.Load)]
+    used = {at.id for at in loaded if at not in found}
+    is_told = {at.id for at in loaded} - used
+    for at in nodes:
+        match at:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in used:
+                kept.update(ast.walk(value) if name in is_told else [value])
+            case ast.Return(value=ast.expr() as value) if _is_told(program, script, at, found):
+                kept.update(ast.walk(value))
+    return kept
+
+
+def _is_told(program: Program, script: Script, returned: ast.Return, told: Set[ast.AST]) -> bool:
     """Whether all calls of the function that gives this back are among what is `told`."""
     function = script.function(returned)
-    calls = calls_by_name(script).get(function.name, ()) if function is not None else ()
+    name = function.name if function is not None else ""
+    calls = [call for at in program.scripts.values() for call in calls_by_name(at).get(name, ())]
     return bool(calls) and all(call in told for call in calls)
 
 

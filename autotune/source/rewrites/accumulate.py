@@ -24,6 +24,7 @@ from autotune.source.loops.training_loop import training_loop
 from autotune.source.places import Call, loader_call, step_call
 from autotune.source.program import Change, Program
 from autotune.source.rewrites.scaler import is_scaled
+from autotune.source.script import covers
 
 _STACKING = ("default_collate", "default_data_collator")  # torch's own, and transformers'
 _NAMES = ("micro_step", "micro_size", "samples_left", "group_size", "share")
@@ -78,16 +79,32 @@ def _by_hand(edit: Accumulate) -> str:
 
 
 def _accumulates_already(program: Program, steps: int, hand_step: str) -> bool:
-    step = step_call(program, hand_step)
+    """Whether the optimizer steps after `steps` backward passes.
+
+    Raises:
+        Refusal: it steps after some of them, as another count has it.
+    """
+    step, backward = step_call(program, hand_step), program.places.backward
     for holder in step.script.statements_to(step.node):
+        if backward and backward.path == step.script.path and covers(holder, backward.line):
+            return False  # what is round both says nothing of one without the other
         if not isinstance(holder, ast.If):
             continue
-        for node in ast.walk(holder.test):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-                if isinstance(node.right, ast.Constant) and node.right.value == steps:
-                    return True
-                reason = f"whether the optimizer steps goes by {ast.unparse(holder.test)}"
-                raise step.refusal(reason, hand_step)
+        asked = list(ast.walk(holder.test))
+        if any(isinstance(at, ast.BinOp) and isinstance(at.op, ast.Mod) for at in asked):
+            otherwise = any(step.node in ast.walk(at) for at in holder.orelse)
+            if not otherwise and any(_is_each(at, steps) for at in asked):
+                return True
+            reason = f"whether the optimizer steps goes by {ast.unparse(holder.test)}"
+            raise step.refusal(reason, hand_step)
+    return False
+
+
+def _is_each(test: ast.AST, steps: int) -> bool:
+    """Whether `test` holds once in so many `steps`: `(i + 1) % 4 == 0`."""
+    match test:
+        case ast.Compare(left=ast.BinOp(op=ast.Mod(), right=ast.Constant(by)), ops=[ast.Eq()]):
+            return by == steps
     return False
 
 

@@ -43,8 +43,9 @@ class Copied:
         places: the user's lines that made them, in the first steps.
         batches: those of them that were at a batch: what was copied in a row, before the model is
             called or after, came to a notable size.
-        again: one of these has copied the same memory in two steps. The program fills a buffer of
-            its own anew, and must know that it was copied.
+        again: one of these has copied the same page-locked memory in two steps. The program may
+            fill a buffer of its own anew, and must know that it was copied. From other memory the
+            call returns once it was read (torch's guide to `pin_memory` and `non_blocking`).
     """
 
     count: int = 0
@@ -83,7 +84,8 @@ class Copied:
         if place is None:
             return
         source, known = _Source.of(tensor, step), self._from.setdefault(place, [])
-        self.again = self.again or any(each.is_again(source) for each in known)
+        came_again = any(each.is_again(source) for each in known)
+        self.again = self.again or (came_again and tensor.is_pinned())
         known.append(source)
         self.places.add(place)
         if waits:
