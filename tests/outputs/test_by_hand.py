@@ -38,7 +38,7 @@ def test_a_short_wait_is_not_worth_a_worker() -> None:
 
 
 def test_threads_beyond_the_cores_come_first() -> None:
-    told = said(threads=8, probes={"one_thread": 1.5})
+    told = said(threads=8, probes={"one_thread": 4.0})
     assert "torch.set_num_threads(2)" in told
 
 
