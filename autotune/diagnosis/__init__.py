@@ -270,8 +270,7 @@ def _compute(profile: Profile) -> Finding:
         gain = max(1.0, min(gain, loader.max_gain))
         if profile.phases.get("data", 0.0) < WAIT_WARNING and loader.max_gain >= NO_GAIN:
             in_time = "; its data arrives in time"
-            times_as_many = f"{times(loader.max_gain)} as many samples as training takes"
-            feeds = f" The loader alone delivers {times_as_many}."
+            feeds = f" The loader alone delivers {times(loader.max_gain)} what training takes."
     idle = f"; {profile.idle_gpu} is not used" if profile.idle_gpu else ""
     named = ((each, profile.phases[each]) for each in COMPUTING if each in profile.phases)
     phases = ", ".join(f"{name} {percent(part)}" for name, part in named).capitalize()
