@@ -23,7 +23,8 @@ class Cost:
 
     `earlier_trials` of the `trials`, and `earlier_seconds` of the `seconds`, are what this search
     has from one that was interrupted or took place beside it. Waiting for another to leave the
-    device is no cost.
+    device is no cost. `run_steps` is how many steps a run has at the most, by its loop over epochs;
+    None where that is not known.
     """
 
     seconds: float
@@ -32,6 +33,13 @@ class Cost:
     start_seconds: float = 0.0
     earlier_trials: int = 0
     earlier_seconds: float = 0.0
+    run_steps: int | None = None
+
+    @property
+    def outlasts_a_run(self) -> bool:
+        """Whether one run of the program is known to be too short to pay for the search."""
+        known = self.break_even_steps is not None and self.run_steps is not None
+        return known and (self.break_even_steps or 0) > (self.run_steps or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,8 +127,9 @@ def result_file(path: Path) -> Path:
             f"{path} is a file.", f"Name the folder that a search wrote to, {default}."
         )
     own = path / "result.json"
-    inner = [] if own.exists() else sorted(each.parent for each in path.glob("*/result.json"))
-    if inner:
+    below = ("*/result.json", str(OUT_FOLDER / "*" / "result.json"))
+    found = {each.parent for name in below for each in path.glob(name)}
+    if inner := [] if own.exists() else sorted(found):
         raise UsageError(
             f"{path} holds no result itself, but folders that do.",
             f"Name one of them: {', '.join(map(str, inner))}.",

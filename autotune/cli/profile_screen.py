@@ -5,8 +5,9 @@ from pathlib import Path
 from autotune.cli.console import Console, Line
 from autotune.cli.typed import retyped, shown_path
 from autotune.diagnosis.largest import said_of_largest
-from autotune.machine import CPU, Machine
-from autotune.outputs import wording
+from autotune.machine import Machine
+from autotune.outputs import bounds, wording
+from autotune.outputs.by_hand import by_hand
 from autotune.outputs.device import device_rows
 from autotune.profiling.profile import (
     FIRST_READ,
@@ -14,7 +15,6 @@ from autotune.profiling.profile import (
     NOT_ALL_FINITE,
     NOT_FINITE,
     PROCESSORS_TAKEN,
-    ROOFLINE,
     TRACKER_OFF,
     Memory,
     Profile,
@@ -22,17 +22,10 @@ from autotune.profiling.profile import (
 from autotune.result import Result
 from autotune.workload.window import PHASES
 
-_FREE = {
-    ROOFLINE: "with the device at its published peak",
-    "host": "with data for free",
-    "compute": "with data and copies for free",
-    "data": "with training for free",
-}
 # Doubts that stand in another line than theirs.
 _SAID_ELSEWHERE = frozenset(
     {FIRST_READ, NOT_ALL_FINITE, NOT_FINITE, NO_VALIDATION, PROCESSORS_TAKEN, TRACKER_OFF}
 )
-_FREE_ON_CPU = {"compute": "with data for free", "data": "with training for free"}
 
 
 def show_profile(console: Console, result: Result, folder: Path, *, brief: bool = False) -> None:
@@ -43,6 +36,8 @@ def show_profile(console: Console, result: Result, folder: Path, *, brief: bool 
     if brief:
         return
     console.say(first.evidence)
+    if line := by_hand(result):
+        console.say(line)
     _show_step(console, profile)
     _show_ceilings(console, profile)
     if profile.gpu is not None:
@@ -128,22 +123,20 @@ def _show_step(console: Console, profile: Profile) -> None:
         ]
     )
     width = max(map(len, names))
-    for name, reason in profile.not_measured.items():
+    for name, reason in bounds.unmeasured(profile).items():
         console.rows([[(name.ljust(width), "quiet"), (f"not measured: {reason}", "quiet")]])
 
 
 def _show_ceilings(console: Console, profile: Profile) -> None:
-    names = _FREE_ON_CPU if profile.machine.device == CPU else _FREE
     rows: list[list[Line]] = []
-    rates = [wording.rate(ceiling.samples_per_second) for ceiling in profile.ceilings]
+    ceilings = bounds.distinct(profile)
+    rates = [wording.rate(ceiling.samples_per_second) for ceiling in ceilings]
     width = max(map(len, rates), default=0)
-    for ceiling, rate in zip(profile.ceilings, rates, strict=True):
-        if ceiling.name not in names:
-            continue
+    for ceiling, rate in zip(ceilings, rates, strict=True):
         said: Line = f"{rate:<{width}}  {wording.ceiling(ceiling.max_gain)}"
         if ceiling.max_gain is None:
             said = (f"not measured: {ceiling.reason}", "quiet")
-        rows.append([names[ceiling.name], said])
+        rows.append([f"with {bounds.if_free(ceiling.name, profile.machine.device)}", said])
     if rows:
         console.heading("The most that could be gained")
         console.rows(rows)

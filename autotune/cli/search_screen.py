@@ -234,6 +234,8 @@ def _cost(result: Result) -> str:
     if cost.break_even_steps is None:
         return said
     said += f"; {wording.counted(cost.break_even_steps, 'step')} of training earn it back"
+    if cost.outlasts_a_run and cost.run_steps is not None:
+        said += f", more than the {cost.run_steps:,} that a run has by its loop over epochs"
     if cost.start_seconds < _SLOW_START_SECONDS:
         return said
     return f"{said}, with a start that takes {wording.duration(cost.start_seconds)} longer"

@@ -40,7 +40,13 @@ from autotune.diagnosis.operations import (
     short_ones,
     started,
 )
-from autotune.diagnosis.threads import threads_in_the_way, waiting_share
+from autotune.diagnosis.threads import (
+    crowd,
+    one_thread,
+    threads_in_the_way,
+    waiting_share,
+    with_threads_in_the_way,
+)
 from autotune.diagnosis.validation import validation, validation_share
 from autotune.machine import CPU
 from autotune.profiling.memory_model import SCARCE_MEMORY
@@ -60,8 +66,6 @@ MEMORY_CRITICAL = 0.97
 # bf16; else a fifth less, or so. So a wait for data, or code of the program's own, that can go away
 # holds it back more than computing does from that share on of what computing has.
 CAN_GO_OF_COMPUTING, CAN_GO_WITHOUT_UNITS = 0.5, 0.2
-# What one thread must be faster by to be said so: windows of a fraction of a second scatter.
-CLEARLY_FASTER = 1.15
 RANKS = {"critical": 0, "warning": 1, "info": 2}
 COMPUTING = ("forward", "backward", "optimizer")
 # What is no phase of a step, or part of one.
@@ -189,7 +193,8 @@ def _optimizer(profile: Profile) -> Finding | None:
         evidence=f"{_updated(optimizer, *profile.seen.beside)} "
         f"in {milliseconds(share * profile.step_seconds)} a step.",
         max_gain=most_gain(share),
-        headline=f"Updates weights {percent(share)} of each step; "
+        headline=f"Updates weights {percent(share)} of each step"
+        f"{with_threads_in_the_way(profile)}; "
         f"a faster optimizer step {can_gain(most_gain(share))}.",
     )
 
@@ -226,7 +231,7 @@ def _overhead(profile: Profile) -> Finding | None:
         severity="warning",
         evidence=f"{percent(share)} of a step of {step} is computing, on {parameters(profile):,} "
         f"parameters and {profile.seen.samples_per_step:.0f} samples; {_cores(profile)}."
-        f"{_one_thread(profile)}",
+        f"{one_thread(profile)}",
         max_gain=None,
         headline=f"Takes {step} a step: {counted(profile)}small operations, much of whose time is "
         f"spent on starting them{started(profile)}.",
@@ -273,26 +278,12 @@ def _compute(profile: Profile) -> Finding:
         bottleneck=Bottleneck.COMPUTE,
         severity="info",
         evidence=f"{'; '.join(filter(None, (phases, _cores(profile))))}."
-        f"{_one_thread(profile)}{peak_evidence(profile)}{launching_evidence(profile)}"
+        f"{one_thread(profile)}{peak_evidence(profile)}{launching_evidence(profile)}"
         f"{feeds}{beside_the_wait(profile)}",
         max_gain=gain,
         headline=f"Computes {percent(share)} of each step{busiest(profile, 'forward')}"
-        f"{short_ones(profile)}{_crowd(profile)}{in_time}{idle}.",
+        f"{short_ones(profile)}{crowd(profile)}{in_time}{idle}.",
     )
-
-
-def _one_thread(profile: Profile) -> str:
-    """That threads wait for one another more than they help, where that was timed."""
-    faster = profile.probes.get("one_thread", 1.0)
-    clear = faster > CLEARLY_FASTER
-    return f" One thread computes it {times(faster)} as fast." if clear else ""
-
-
-def _crowd(profile: Profile) -> str:
-    """That more threads compute than there are cores, which slow each other down."""
-    threads, cores = profile.seen.threads, profile.machine.cores
-    crowded = profile.machine.device == CPU and threads > cores
-    return f", by {threads} threads on {cores} core{'s' * (cores != 1)}" if crowded else ""
 
 
 def _cores(profile: Profile) -> str:

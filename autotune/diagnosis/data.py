@@ -15,6 +15,7 @@ from autotune.diagnosis.finding import (
     times,
 )
 from autotune.diagnosis.host import busiest
+from autotune.machine import CPU
 from autotune.profiling.ceilings import UNDISTURBED
 from autotune.profiling.profile import Profile
 from autotune.profiling.starting import starting
@@ -95,9 +96,10 @@ def beside_the_wait(profile: Profile) -> str:
     loader, freed = profile.seen.loader, share + profile.phases.get("copy", 0.0)
     if not (loader and loader.num_workers) or ceiling.max_gain <= UNDISTURBED * most_gain(freed):
         return ""
+    free = "loading" if profile.machine.device == CPU else "loading and copies"
     return (
-        f" With batches always at hand it ran {times(ceiling.max_gain)} as fast: the loader's "
-        "workers slow the rest (they may take processors from it)."
+        f" With {free} in no time it ran {times(ceiling.max_gain)} as fast: the loader's workers "
+        "slow the rest (they may take processors from it)."
     )
 
 
@@ -120,18 +122,11 @@ def _loader_at_work(profile: Profile) -> str:
     if busy >= ALL_CORES * cores and workers:
         return f"{who} keeps all {cores} cores busy."
     if busy >= WORKING_SHARE:
-        return f"{who} keeps {busy:.1f} of {cores} cores busy: {_making(profile)}."
+        mostly = ": it computes most of the time" if workers <= 1 else ""
+        return f"{who} keeps {busy:.1f} of {cores} cores busy{mostly}."
     if busy < WAITING_SHARE:
         return f"{who} uses {busy:.2f} of a core: it waits itself, for slow reads, say."
     return f"{who} uses {busy:.2f} of a core: it works and waits by turns."
-
-
-def _making(profile: Profile) -> str:
-    """What it does to make samples, as far as that is known."""
-    loader = profile.seen.loader
-    if loader is not None and loader.dataset == "TensorDataset":
-        return "it picks samples and stacks them"
-    return "it decodes, transforms or stacks samples"
 
 
 def _rates(profile: Profile) -> str:

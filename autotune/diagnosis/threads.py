@@ -8,6 +8,8 @@ from autotune.workload.window import ONE_BLAS_THREAD, ONE_THREAD
 # Of a step, what is over once NumPy's linear algebra has one thread; timed in turns, but in windows
 # of a fraction of a second.
 _WARNING, _CRITICAL = 0.10, 0.20
+# What one thread must be faster by to be said so: windows of a fraction of a second scatter.
+CLEARLY_FASTER = 1.15
 
 
 def waiting_share(profile: Profile) -> float:
@@ -18,6 +20,40 @@ def waiting_share(profile: Profile) -> float:
 def threads_in_the_way(profile: Profile) -> Finding | None:
     """Too many of them, where one was timed to be faster."""
     return _too_many_threads(profile) or _threads_of_numpy(profile)
+
+
+def one_thread(profile: Profile) -> str:
+    """That threads wait for one another more than they help, where that was timed."""
+    faster = _one_is_faster(profile)
+    return f" One thread computes it {times(faster)} as fast." if faster else ""
+
+
+def crowd(profile: Profile) -> str:
+    """That more threads compute than there are cores, which slow each other down."""
+    return f", by {_of_cores(profile)}" if _is_crowded(profile) else ""
+
+
+def with_threads_in_the_way(profile: Profile) -> str:
+    """With how many threads a share was timed, as it goes on, where fewer were clearly faster."""
+    faster = _one_is_faster(profile)
+    if not faster:
+        return ""
+    return f" with {_of_cores(profile)}, of which one alone computes {times(faster)} as fast"
+
+
+def _one_is_faster(profile: Profile) -> float:
+    """How many times as fast one thread computes, where that is clear; else 0."""
+    faster = profile.probes.get(ONE_THREAD, 1.0)
+    return faster if faster > CLEARLY_FASTER else 0.0
+
+
+def _is_crowded(profile: Profile) -> bool:
+    return profile.machine.device == CPU and profile.seen.threads > profile.machine.cores
+
+
+def _of_cores(profile: Profile) -> str:
+    threads, cores = profile.seen.threads, profile.machine.cores
+    return f"{threads} threads on {cores} core{'s' * (cores != 1)}"
 
 
 def _spinning_share(profile: Profile) -> float:
@@ -32,8 +68,7 @@ def _crowded_share(profile: Profile) -> float:
     """Of computing, what one thread does away with where more compute than there are cores; 0 where
     that was not timed.
     """
-    crowded = profile.machine.device == CPU and profile.seen.threads > profile.machine.cores
-    gain = profile.probes.get(ONE_THREAD, 1.0) if crowded else 1.0
+    gain = profile.probes.get(ONE_THREAD, 1.0) if _is_crowded(profile) else 1.0
     return max(0.0, 1 - 1 / gain)
 
 
@@ -43,7 +78,6 @@ def _too_many_threads(profile: Profile) -> Finding | None:
     grade = severity(share, _WARNING, _CRITICAL)
     if not grade:
         return None
-    threads, cores = profile.seen.threads, profile.machine.cores
     gain = profile.probes[ONE_THREAD]
     return Finding(
         bottleneck=Bottleneck.THREADS,
@@ -51,8 +85,8 @@ def _too_many_threads(profile: Profile) -> Finding | None:
         evidence=f"One thread computes a batch that was kept {times(gain)} as fast; as many as "
         "there are cores may be faster still.",
         max_gain=None,
-        headline=f"Computes with {threads} threads on {cores} core{'s' * (cores != 1)}, which wait "
-        f"for one another: one alone computes {times(gain)} as fast.",
+        headline=f"Computes with {_of_cores(profile)}, which wait for one another: one alone "
+        f"computes {times(gain)} as fast.",
     )
 
 

@@ -37,10 +37,10 @@ def validation(profile: Profile) -> Finding | None:
     return Finding(
         bottleneck=Bottleneck.VALIDATION,
         severity=grade,
-        evidence=f"{seen}: validate less often, on less, or in larger batches"
-        f"{_other_loader(profile.seen)}.{_generated(profile.seen)} A pass over the data without "
-        "gradients counts as one, and what follows one until the next batch (a checkpoint, plots) "
-        "with it. All other shares are of training steps.",
+        evidence=f"{seen}. Validate less often, on less, or in larger batches"
+        f"{_other_loader(profile.seen)}. A pass over the data without gradients counts as one"
+        f"{_generated(profile.seen)}, with what follows it until the next batch (a checkpoint, "
+        "plots). All other shares are of training steps.",
         max_gain=gain,
         headline=f"Validates {percent(share)} of the time{when}; without that it {can_gain(gain)}.",
     )
@@ -57,7 +57,7 @@ def _other_loader(seen: Seen) -> str:
 
 def _generated(seen: Seen) -> str:
     """What a validation may be where none has a loader."""
-    return "" if _others(seen) else " What the model generates between steps counts as one."
+    return "" if _others(seen) else ", as does what the model generates between steps"
 
 
 def _others(seen: Seen) -> list[Place]:

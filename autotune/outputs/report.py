@@ -13,8 +13,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from autotune.diagnosis import Bottleneck
 from autotune.diagnosis.largest import said_of_largest
+from autotune.machine import CPU
 from autotune.measurement.measurement import Measurement
-from autotune.outputs import wording
+from autotune.outputs import bounds, wording
+from autotune.outputs.by_hand import by_hand
 from autotune.outputs.charts import Bar, BarChart, bar_chart, stack, trial_chart
 from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
@@ -22,7 +24,7 @@ from autotune.outputs.energy import least_in_words
 from autotune.outputs.speeds import in_turns, patch_alone, timed, turns_interval
 from autotune.outputs.untried import ended, loading_stays, no_gain, why_untried
 from autotune.outputs.writing import write_whole
-from autotune.profiling.profile import ROOFLINE, Doubt, Memory
+from autotune.profiling.profile import Doubt, Memory
 from autotune.result import Result
 from autotune.trials.front import ENERGY
 from autotune.trials.trial import Trial
@@ -43,12 +45,6 @@ _PHASES_OF = {
 }
 # What would be reached if that bottleneck were gone.
 _CEILING_OF = {Bottleneck.DATA: "compute", Bottleneck.COPY: "compute"}
-_CEILINGS = {
-    "host": "Batches always ready on the host",
-    "compute": "Batches always ready on the device",
-    "data": "The loader alone, no training",
-    ROOFLINE: "The device at its published peak",
-}
 _CONTESTANTS = {
     "baseline": "As it is",
     "tuned": "Tuned",
@@ -73,6 +69,7 @@ def render(result: Result) -> str:
         parity=parity,
         speeds=_speeds(verdict) if verdict else None,
         steps=_steps(result),
+        by_hand=by_hand(result),
         ceilings=_ceilings(result),
         memory=_memory(result.profile.memory),
         largest_batch=said_of_largest(result.profile.memory),
@@ -111,7 +108,8 @@ def _speeds(verdict: Verdict) -> BarChart:
 
 def _steps(result: Result) -> dict[str, object]:
     """The phases of a step in their order, the unseen ones with the reason."""
-    profile = result.profile
+    profile, unmeasured = result.profile, bounds.unmeasured(result.profile)
+    on_cpu = profile.machine.device == CPU
     marked = next(
         (_PHASES_OF[each.bottleneck] for each in result.diagnosis if each.bottleneck in _PHASES_OF),
         (),
@@ -121,13 +119,11 @@ def _steps(result: Result) -> dict[str, object]:
     return {
         "segments": stack(shares, frozenset(marked)),
         "unseen": {
-            name: profile.not_measured.get(name, "not seen in this run")
+            name: unmeasured.get(name, "not seen in this run")
             for name in PHASES
-            if name not in profile.phases
+            if name not in profile.phases and not (name == "copy" and on_cpu)
         },
-        "unknown": {
-            name: reason for name, reason in profile.not_measured.items() if name not in PHASES
-        },
+        "unknown": {name: reason for name, reason in unmeasured.items() if name not in PHASES},
     }
 
 
@@ -147,16 +143,20 @@ def _ceilings(result: Result) -> BarChart | None:
             now,
             *(
                 Bar(
-                    label=_CEILINGS.get(each.name, each.name),
+                    label=_capital(bounds.if_free(each.name, profile.machine.device)),
                     amount=each.samples_per_second,
                     text=wording.rate(each.samples_per_second),
                     note=each.reason if each.max_gain is None else wording.ceiling(each.max_gain),
                     marked=each.name == marked,
                 )
-                for each in profile.ceilings
+                for each in bounds.distinct(profile)
             ),
         ]
     )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _memory(memory: Memory) -> BarChart:
@@ -214,7 +214,9 @@ _FILTERS = {
     "doubts": _doubts,
     "duration": wording.duration,
     "ended": ended,
+    "capital": _capital,
     "finding": wording.finding,
+    "if_gone": bounds.if_gone,
     "in_turns": in_turns,
     "interval_text": wording.interval_text,
     "loading_stays": loading_stays,

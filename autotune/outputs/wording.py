@@ -41,7 +41,6 @@ _CAUTIONS = {
     SHORT_RUN: "The program, or its training loop, ended while it was measured: let it train "
     "longer.",
 }
-
 _BYTE_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 _TIME_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 

@@ -18,6 +18,10 @@ UNDISTURBED = 1.1
 LEAST_CEILING = 0.9
 _ONE_OF_SEVERAL = "a step draws from several loaders, of which one was drained alone"
 _MANY_SHAPES = "the model is given many shapes: one batch, replayed, may be unlike the others"
+_BEYOND = (
+    "One batch, used again and again, was trained on faster than loading explains: it may lie in "
+    "caches, or other programs may have slowed the rest."
+)
 _SLOWED = (
     "it came out slower than the program as it is: most likely the machine was slower just then"
 )
@@ -87,15 +91,11 @@ def _bounded(ceiling: Ceiling, phases: Mapping[str, float], beside: float, rate:
     most = 1 / max(1 - freed, 0.001)
     if ceiling.max_gain <= most:
         return ceiling
-    beyond = (
-        f"With batches always at hand it ran {ceiling.max_gain:.2f}× as fast: not all of that is "
-        "the loader's to give back."
-    )
     return replace(
         ceiling,
         samples_per_second=most * rate,
         max_gain=most,
-        reason=beyond if ceiling.max_gain > UNDISTURBED * most else "",
+        reason=_BEYOND if ceiling.max_gain > UNDISTURBED * most else "",
     )
 
 

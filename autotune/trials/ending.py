@@ -25,8 +25,8 @@ def ending(
     if fed is not None and fed.config:
         return Ending(
             why=CEILING,
-            reason=f"With {_said(fed.config)} the program trains about as fast as with batches "
-            "always at hand: faster loading gains next to nothing more.",
+            reason=f"With {_said(fed.config)} the program trains about as fast as with loading in "
+            "no time: faster loading gains next to nothing more.",
         )
     dear = too_dear(planner, trials)
     if proposal is None:

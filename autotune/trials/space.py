@@ -10,6 +10,8 @@ from autotune.knobs.knob import Choices, Config, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Doubt, Profile
 
 _ORDER = tuple(Semantics)
+NUM_WORKERS = "num_workers"
+_BY_THE_USER = "switched off by the user"
 BY_TEXT = "(so the source reads; it was not tried)"
 
 
@@ -86,7 +88,7 @@ class Space:
             choices={each: values for each, values in self.choices.items() if each not in gone},
             own={each: value for each, value in self.own.items() if each not in gone},
             skipped=(
-                *self.skipped,
+                *_without_workers(self.skipped, whole if name == NUM_WORKERS else {}),
                 *(
                     SkippedKnob(knob=each, reason=why, refused=each == name)
                     for each, why in gone.items()
@@ -180,7 +182,7 @@ def build_space(
     return Space(
         choices=choices,
         own=own,
-        skipped=tuple(skipped),
+        skipped=_without_workers(skipped, fixed if profile.seen.loader else {}),
         fixed=fixed,
         closed=tuple(sorted(closed)),
         along={
@@ -206,11 +208,30 @@ def _idle(choices: Mapping[str, Sequence[Value]], own: Config) -> list[str]:
     ]
 
 
+def _without_workers(skipped: Iterable[SkippedKnob], fixed: Config) -> tuple[SkippedKnob, ...]:
+    """`skipped`, where a loader has no workers by what is `fixed`, with no other reason for what
+    means nothing then: it would tell of workers that there are none of.
+    """
+    if fixed.get(NUM_WORKERS) != 0:
+        return tuple(skipped)
+    idle = {
+        knob.name
+        for knob in KNOBS
+        if not knob.active({NUM_WORKERS: 0}) and knob.active({NUM_WORKERS: 1})
+    }
+    return tuple(
+        replace(each, reason=f"it means nothing while {NUM_WORKERS} is 0")
+        if each.knob in idle and each.reason != _BY_THE_USER and not each.refused
+        else each
+        for each in skipped
+    )
+
+
 def _domain(
     knob: Knob, profile: Profile, allow: Semantics, given: Mapping[str, tuple[Value, ...] | None]
 ) -> Choices | Skip:
     if knob.name in given and given[knob.name] is None:
-        return Skip(reason="switched off by the user")
+        return Skip(reason=_BY_THE_USER)
     domain = knob.domain(profile)
     if not _is_allowed(knob, allow) and not isinstance(domain, Skip):
         if knob.semantics is Semantics.DIFFERENT:

@@ -66,3 +66,15 @@ def test_a_page_that_cannot_be_written_is_not_to_be_written_elsewhere_by_a_flag(
     assert answer.exit_code == 2
     assert "out/report.html cannot be written" in answer.stderr
     assert "--out" not in answer.stderr and "copy its folder" in answer.stderr
+
+
+def test_a_folder_without_a_result_names_those_in_its_default_folder(
+    run: Run, tmp_path: Path
+) -> None:
+    for name in ("train", "train-2"):
+        write_document(builders.search_result(), tmp_path / "autotune-out" / name / "result.json")
+
+    answer = run("report", ".")
+
+    assert answer.exit_code == 2
+    assert "autotune-out/train, autotune-out/train-2." in " ".join(answer.stderr.split())

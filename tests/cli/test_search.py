@@ -374,6 +374,21 @@ def test_what_was_handed_back_is_shown_as_it_was_timed(run: Run, made_up: MadeUp
 
     assert "the patched program itself was run: 2.11× faster" in shown
     assert "660 steps of training earn it back" in shown
+    assert "that a run has" not in shown
+
+
+@pytest.mark.parametrize(("run_steps", "said"), [(94, True), (660, False)])
+def test_a_run_that_is_too_short_to_earn_the_search_back_is_said_to_be(
+    run: Run, made_up: MadeUpFlow, run_steps: int, said: bool
+) -> None:
+    cost = Cost(seconds=61.8, trials=11, break_even_steps=660, run_steps=run_steps)
+    made_up.result = builders.search_result(cost=cost)
+
+    shown = " ".join(run("search", "photos.py").stdout.split())
+
+    told = "660 steps of training earn it back, more than the 94 that a run has by its loop over"
+    assert (told in shown) is said
+    assert ("a run has at most 94 steps" in render(made_up.result)) is said
 
 
 def test_a_patch_that_has_every_setting_is_the_next_to_apply(run: Run, made_up: MadeUpFlow) -> None:

@@ -22,7 +22,8 @@ BEST = replace(builders.trial(2, {"num_workers": 4}, 360.8), seconds=5.0)
 
 
 def context(*, spent_seconds: float, waited_seconds: float) -> Context:
-    given: dict[str, Any] = dict.fromkeys(("target", "options", "listener", "machine", "bench"))
+    given: dict[str, Any] = dict.fromkeys(("options", "listener", "machine", "bench"))
+    given["target"] = SimpleNamespace(path="")
     device: Any = SimpleNamespace(waited_seconds=waited_seconds)
     return Context(**given, began=time.monotonic() - spent_seconds, device=device)
 

@@ -47,7 +47,7 @@ def test_a_knob_that_means_nothing_beside_the_others_is_left_out() -> None:
     space = build_space(builders.profile(), given=given)
     assert "persistent_workers" not in space.choices
     reasons = {each.knob: each.reason for each in space.skipped}
-    assert reasons["persistent_workers"] == "nothing that is left to try has a use for it"
+    assert reasons["persistent_workers"] == "it means nothing while num_workers is 0"
 
 
 def test_a_config_is_what_differs_and_means_something() -> None:
@@ -120,3 +120,18 @@ class TestNarrowed:
         assert reasons["num_workers"] == "they hang"
         assert "num_workers is 0" in reasons["persistent_workers"]
         assert narrowed.difference({"threads": 1}) == self.space.difference({"threads": 1})
+
+
+def test_workers_that_there_are_none_of_are_no_reason() -> None:
+    profile = builders.profile(step_seconds=100.0)  # an epoch so long that no worker's start counts
+    reasons = {each.knob: each.reason for each in build_space(profile).skipped}
+    assert "starting the workers anew" in reasons["persistent_workers"]
+    without = build_space(profile, given={"num_workers": None})
+    narrowed = build_space(profile).narrowed("num_workers", (0,), "it gives other samples")
+    for space in (without, narrowed):
+        reasons = {each.knob: each.reason for each in space.skipped}
+        assert reasons["persistent_workers"] == "it means nothing while num_workers is 0"
+    off = build_space(profile, given={"num_workers": None, "persistent_workers": None})
+    assert {each.knob: each.reason for each in off.skipped}["persistent_workers"] == (
+        "switched off by the user"
+    )

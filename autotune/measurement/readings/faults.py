@@ -80,17 +80,17 @@ def doubts_of_faults(windows: Sequence[Window]) -> tuple[Doubt, ...]:
     if faults is None or faults < (NOTABLE_FAULTS if left > _MOST_LEFT else FEW_FAULTS):
         return ()
     calm = (
-        f" For a while it took few, and a step took {100 * (1 - left):.0f} % less then: what "
-        "settings gain by ending it may be gained for a while only."
+        f" For a while it took few, and a step took {100 * (1 - left):.0f} % less then: a gain "
+        "that comes of ending it may hold only for the rest of the time."
     )
     return (
         Doubt(
             name=TAKEN_AGAIN,
             evidence=f"It takes {faults:,.0f} pages of memory a second from the system, most "
-            "likely anew after it gave them back. How many may differ from process to process, and "
-            f"its speed with it.{calm if left <= _MOST_LEFT else ''}",
-            advice="Where it gives them back, the setting `keep_freed_memory` ends most of that; a "
-            "search tries it where its own profile sees as much, unless the program goes by how "
-            "much memory it has.",
+            "likely those that it gave back before. Another process of it may take more or fewer, "
+            f"and run at another speed.{calm if left <= _MOST_LEFT else ''}",
+            advice="The setting `keep_freed_memory` ends most of that, if it does give them back; "
+            "a search that sees as much tries it, unless the program goes by how much memory it "
+            "has.",
         ),
     )

@@ -177,11 +177,11 @@ def _describe(layer: Layer, refused: str) -> str:
     """What protects the files, for the report; `refused` is why overlays do not."""
     if layer.way is Way.OVERLAY:
         return (
-            "The program's files were protected by the kernel: whatever it or its child processes "
-            "wrote there went to an overlay of its own that was thrown away"
-            f"{' (kept in memory)' if layer.in_memory else ''}. A place in /tmp or /var is among "
-            "them only where the program's text or arguments name it (a file right there: if it "
-            "was there before), one in /dev/shm never."
+            "The program's files were protected by the kernel: what it or its child processes "
+            f"wrote there went to an overlay{' kept in memory' * layer.in_memory}, which was "
+            "thrown away. Not protected: /dev/shm, and what lies in /tmp or /var unless the "
+            "program's text or arguments name it. New files right in /tmp or /var are not even "
+            "then."
         )
     because = f" (overlays did not work here: {refused})" if refused else ""
     start = f"The program's files were protected by redirecting its writes in Python{because}. "
