@@ -115,6 +115,7 @@ class Result:
     edits: tuple[EditOutcome, ...] = ()
     patch: str = ""
     protection: str = ""  # what kept the user's files untouched
+    by_hand: str = ""  # after `profile` alone: a line of the program's that may mend the first
     command: tuple[str, ...] = ()
     started_at: str = ""  # ISO 8601, UTC
     seed: int = 0

@@ -7,7 +7,6 @@ from autotune.cli.typed import retyped, shown_path
 from autotune.diagnosis.largest import said_of_largest
 from autotune.machine import Machine
 from autotune.outputs import bounds, wording
-from autotune.outputs.by_hand import by_hand
 from autotune.outputs.device import device_rows
 from autotune.profiling.profile import (
     FIRST_READ,
@@ -36,8 +35,8 @@ def show_profile(console: Console, result: Result, folder: Path, *, brief: bool 
     if brief:
         return
     console.say(first.evidence)
-    if line := by_hand(result):
-        console.say(line)
+    if result.by_hand:
+        console.say(result.by_hand)
     _show_step(console, profile)
     _show_ceilings(console, profile)
     if profile.gpu is not None:

@@ -20,6 +20,7 @@ from autotune.flow.measuring import diverges
 from autotune.flow.profiling import profile_program
 from autotune.flow.run_length import most_steps
 from autotune.flow.sameness import hashes_of_files, search_key
+from autotune.flow.suggestion import by_hand
 from autotune.flow.trying import (
     Found,
     later_start_seconds,
@@ -99,7 +100,8 @@ def search_target(target: Target, listener: Listener, options: Options) -> Resul
 
 def _profile(context: Context) -> tuple[Result, Emission]:
     profiled, _ = _diagnosed(context)
-    return _result(context, profiled), Emission()
+    result = _result(context, profiled)
+    return replace(result, by_hand=by_hand(context, profiled, result.diagnosis[0])), Emission()
 
 
 def _search(context: Context) -> tuple[Result, Emission | None]:

@@ -16,7 +16,6 @@ from autotune.diagnosis.largest import said_of_largest
 from autotune.machine import CPU
 from autotune.measurement.measurement import Measurement
 from autotune.outputs import bounds, wording
-from autotune.outputs.by_hand import by_hand
 from autotune.outputs.charts import Bar, BarChart, bar_chart, stack, trial_chart
 from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
@@ -69,7 +68,6 @@ def render(result: Result) -> str:
         parity=parity,
         speeds=_speeds(verdict) if verdict else None,
         steps=_steps(result),
-        by_hand=by_hand(result),
         ceilings=_ceilings(result),
         memory=_memory(result.profile.memory),
         largest_batch=said_of_largest(result.profile.memory),

@@ -70,4 +70,4 @@ def test_a_program_on_the_path_is_called_by_its_name(
 def test_a_module_is_called_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/lib/autotune/__main__.py", "search"])
 
-    assert typed("apply", "out").endswith("python -m autotune apply out")
+    assert typed("apply", "out").endswith(" -m autotune apply out")
