@@ -38,14 +38,20 @@ def show_next(console: Console, result: Result, verdict: Verdict, folder: Path) 
         command = retyped(result.command, allow="different")
     elif open_question := _open_question(result, verdict):
         what, command = _once_more(result, verdict, open_question)
-    if command:
-        console.gap()
-        console.say(f"Next: {what}")
-        console.command(command)
+    steps = [(what, command)] if command else []
     if verdict.outcome == "faster" and result.target.path and not _is_whole(result):
+        run = "train with all the settings, the source untouched", typed("run", shown_path(folder))
+        steps.insert(0 if _may_gain_nothing(verdict) else 1, run)
+    for each, typed_in in steps:
         console.gap()
-        console.say("Next: train with all the settings, the source untouched")
-        console.command(typed("run", shown_path(folder)))
+        console.say(f"Next: {each}")
+        console.command(typed_in)
+
+
+def _may_gain_nothing(verdict: Verdict) -> bool:
+    """Whether the gain of the patch alone may be chance."""
+    own = verdict.delivered.speedup if verdict.delivered else None
+    return own is not None and own.low <= 1
 
 
 def _for_an_answer(result: Result, verdict: Verdict) -> tuple[str, str]:

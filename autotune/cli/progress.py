@@ -51,7 +51,7 @@ class Progress(Listener):
         self._stages: set[str] = set()  # that were said where no live line does
         self._baseline: float | None = None
         self._best: Trial | None = None
-        self._doubts: dict[str, Doubt] = {}  # each kind as it was first seen in a trial
+        self._doubts: dict[str, tuple[Doubt, int]] = {}  # each kind's first, and of which trial
         self._tried: set[str] = set()  # settings
         self._left_out: set[str] = set()  # those that the result's "Not counted" says
         self._live = ExitStack()
@@ -157,7 +157,7 @@ class Progress(Listener):
         ratio = self._ratio(outcome.samples_per_second) if trial.config else ""
         told = [doubt for doubt in outcome.doubts if doubt.name not in self._left_out]
         for doubt in told:
-            self._doubts.setdefault(doubt.name, doubt)
+            self._doubts.setdefault(doubt.name, (doubt, trial.number))
         doubts = ", ".join(doubt.name for doubt in told)
         noted: list[Piece] = [settings, (f" ({doubts})" if doubts else "", "quiet")]
         self._trial(trial.number, (rate, tone), (ratio, tone), noted)
@@ -190,10 +190,11 @@ class Progress(Listener):
 
     def _explain_doubts(self) -> None:
         """What the words behind a trial's settings mean."""
-        for doubt in self._doubts.values():
+        for doubt, number in self._doubts.values():
             done = any(f"`{name}`" in doubt.advice for name in self._tried)
             advice = "" if done else f" {doubt.advice}"
-            self._say([(f"({doubt.name}) ", "quiet"), doubt.evidence, (advice, "quiet")])
+            of = f"({doubt.name}, trial {number}) "
+            self._say([(of, "quiet"), doubt.evidence, (advice, "quiet")])
 
     def _ratio(self, samples_per_second: float) -> str:
         return wording.ratio(samples_per_second / self._baseline) if self._baseline else ""

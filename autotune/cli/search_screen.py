@@ -170,7 +170,7 @@ def _show_hand_steps(console: Console, edits: tuple[EditOutcome, ...]) -> None:
 def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
     facts = {
         "Training": _training(verdict.parity) if verdict.parity else "",
-        "Handed back" if result.patch else "Patch tried": _delivered(verdict),
+        _handed_back(result, verdict): _delivered(verdict),
         "Run further": verdict.through,
         "Loading": f"stays {stays}" if (stays := loading_stays(result)) else "",
         "Validation": wording.with_validations(verdict),
@@ -187,10 +187,18 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
     console.rows([[(name, "quiet"), text] for name, text in facts.items() if text], indent=0)
 
 
+def _handed_back(result: Result, verdict: Verdict) -> str:
+    """What is said of the patch under."""
+    if result.patch:
+        return "Handed back"
+    timed_so = verdict.delivered is not None and verdict.delivered.speedup is not None
+    return "Patch tried" if timed_so else "No patch"
+
+
 def _training(parity: Parity) -> str:
     if not parity.same_training or parity.max_relative_loss_difference is None:
         return parity.reason or "there were too few steps to compare the losses"
-    band = f", where their own noise allows {wording.percent(parity.band)}" if parity.band else ""
+    band = f", where {wording.allowed(parity)}" if parity.band else ""
     return (
         f"the same{wording.as_far(parity)}: over {wording.counted(parity.steps, 'step')} the "
         f"smoothed losses differ by {wording.percent(parity.max_relative_loss_difference)} at most"

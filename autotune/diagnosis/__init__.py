@@ -216,7 +216,7 @@ def _way(optimizer: SeenOptimizer) -> str:
         return " (fused)" if optimizer.fused else " (foreach)"
     if not (optimizer.takes_foreach and optimizer.name in OPTIMIZERS):
         return ""
-    return " (torch's default)" if optimizer.foreach is None else " (forloop)"
+    return " (as torch runs it unasked)" if optimizer.foreach is None else " (forloop)"
 
 
 def _overhead(profile: Profile) -> Finding | None:
@@ -230,7 +230,7 @@ def _overhead(profile: Profile) -> Finding | None:
         bottleneck=Bottleneck.OVERHEAD,
         severity="warning",
         evidence=f"{percent(share)} of a step of {step} is computing, on {parameters(profile):,} "
-        f"parameters and {profile.seen.samples_per_step:.0f} samples; {_cores(profile)}."
+        f"parameters and {_samples(profile)}; {_cores(profile)}."
         f"{one_thread(profile)}",
         max_gain=None,
         headline=f"Takes {step} a step: {counted(profile)}small operations, much of whose time is "
@@ -286,5 +286,13 @@ def _compute(profile: Profile) -> Finding:
     )
 
 
+def _samples(profile: Profile) -> str:
+    count = round(profile.seen.samples_per_step)
+    return f"{count:,} sample{'s' * (count != 1)}"
+
+
 def _cores(profile: Profile) -> str:
-    return f"{profile.processors_used:.1f} of {profile.machine.cores} cores are busy"
+    """How many are busy with it, besides those of its loader's workers."""
+    loader = profile.seen.loader
+    beside = " with it, beside its loader's workers" if loader and loader.num_workers else ""
+    return f"{profile.processors_used:.1f} of {profile.machine.cores} cores are busy{beside}"

@@ -19,15 +19,18 @@ def denormal_numbers(profile: Profile) -> Finding | None:
     cost = found.times_as_long if found else None
     if found is None or cost is None or cost < NO_GAIN:
         return None
-    after = f"Some {found.after_steps:,} steps from now on" if found.after_steps else "By now"
+    share = f"{100 * found.coming:.2g} % of the optimizer's averages"
+    said = f"{share} are denormal numbers by now"
+    if found.after_steps:
+        said = f"If they go on to dwindle, {share} are denormal numbers in some "
+        said += f"{found.after_steps:,} steps"
     return Finding(
         bottleneck=Bottleneck.DENORMALS,
         severity=severity(1 - 1 / cost, WAIT_WARNING, 1.0) or "info",
-        evidence="Their gradients have been zero for long, so each step leaves less of them, down "
-        "to numbers below 1.2e-38, where they stay and with which the processor is slow. With as "
-        "many made so a step took that much longer than with zeros in their place. "
+        evidence="Where gradients are zero, each step leaves less of their averages, down to "
+        "numbers below 1.2e-38, where they stay and with which the processor is slow. With as many "
+        "made so a step took that much longer than with zeros in their place. "
         "torch.set_flush_denormal(True) at the program's beginning has them taken for zero.",
         max_gain=cost,
-        headline=f"{after}, {100 * found.coming:.2g} % of the optimizer's averages are denormal "
-        f"numbers, with which a step takes {times(cost)} as long.",
+        headline=f"{said}, with which a step takes {times(cost)} as long.",
     )

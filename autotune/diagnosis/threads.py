@@ -19,7 +19,7 @@ def waiting_share(profile: Profile) -> float:
 
 def threads_in_the_way(profile: Profile) -> Finding | None:
     """Too many of them, where one was timed to be faster."""
-    return _too_many_threads(profile) or _threads_of_numpy(profile)
+    return too_many_threads(profile) or _threads_of_numpy(profile)
 
 
 def one_thread(profile: Profile) -> str:
@@ -72,7 +72,7 @@ def _crowded_share(profile: Profile) -> float:
     return max(0.0, 1 - 1 / gain)
 
 
-def _too_many_threads(profile: Profile) -> Finding | None:
+def too_many_threads(profile: Profile) -> Finding | None:
     """More threads than cores, where one of them was timed to be faster."""
     share = _crowded_share(profile)
     grade = severity(share, _WARNING, _CRITICAL)

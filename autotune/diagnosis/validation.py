@@ -33,6 +33,8 @@ def validation(profile: Profile) -> Finding | None:
     grade = severity(share, VALIDATION_WARNING, VALIDATION_CRITICAL)
     if not grade:
         return None
+    if may_be_rollouts(profile.seen):
+        return _between_steps(share, grade, when)
     gain = most_gain(share)
     return Finding(
         bottleneck=Bottleneck.VALIDATION,
@@ -43,6 +45,26 @@ def validation(profile: Profile) -> Finding | None:
         "plots). All other shares are of training steps.",
         max_gain=gain,
         headline=f"Validates {percent(share)} of the time{when}; without that it {can_gain(gain)}.",
+    )
+
+
+def may_be_rollouts(seen: Seen) -> bool:
+    """Whether what goes by without gradients between steps need not be a validation: no loader has
+    other data.
+    """
+    return seen.loader is None and not _others(seen)
+
+
+def _between_steps(share: float, grade: str, when: str) -> Finding:
+    return Finding(
+        bottleneck=Bottleneck.VALIDATION,
+        severity=grade,
+        evidence="That may be a validation, or what it generates to learn from (rollouts), with "
+        "what follows until its next step. All other shares are of training steps, and so is what "
+        "settings are timed by: what they do to this was not timed.",
+        max_gain=None,
+        headline=f"Is between its training steps {percent(share)} of the time{when}: it calls its "
+        "model without gradients there.",
     )
 
 

@@ -16,8 +16,9 @@ from autotune.verdict.parity import Parity, may_be_chance, may_be_the_seeds
 
 # What reads a program's code by itself, or hands it to other processes: no mark may be in it.
 _READS_CODE = re.compile(
-    r"torch\.compile|\bjit\b|njit|numba|dynamo|symbolic_trace|triton|cloudpickle|joblib|\bray\b"
-    r"|sys\.settrace|setprofile"
+    r"torch[._]compile|import compile|(?<!\bre)\.compile\(|\bjit\b|dynamo|symbolic_trace|triton"
+    r"|flex_attention|associative_scan|torch\.cond|while_loop|numba|settrace|setprofile"
+    r"|cloudpickle|joblib|dill|\bmultiprocess\b|pathos|\bdask\b|loky|submitit|\bray\b|\bdatasets\b"
 )
 
 

@@ -3,6 +3,7 @@
 import os
 
 from autotune.diagnosis import Bottleneck, Finding
+from autotune.diagnosis.threads import too_many_threads
 from autotune.flow.context import Context
 from autotune.knobs import by_name
 from autotune.knobs.knob import Choices, Config
@@ -28,7 +29,8 @@ def by_hand(context: Context, profiled: Profile, first: Finding) -> str:
         refused = emit(context.target, config, profiled.seen).refused
         line = "" if any(edit.forbidden for edit in refused) else line
     return (
-        f"To try by hand: {line}. A search times it, and looks whether the training stays the same."
+        f"To try by hand: {line}. A search looks whether the training stays the same with it, "
+        "before it times it."
         if line
         else ""
     )
@@ -36,7 +38,7 @@ def by_hand(context: Context, profiled: Profile, first: Finding) -> str:
 
 def _threads(profile: Profile) -> tuple[Config, str]:
     cores = profile.machine.cores
-    if profile.seen.threads > cores:
+    if too_many_threads(profile):
         line = f"torch.set_num_threads({cores}) at the program's beginning"
         return {"threads": cores}, line
     line = "OPENBLAS_NUM_THREADS=1 in the environment that it is started in"

@@ -118,30 +118,38 @@ class _Through:
         *,
         sources: Mapping[str, str] | None = None,
         compiles: bool = False,
+        marks: Mapping[str, str] | None = None,
     ) -> Start:
-        """What starts it with a config, or with the text of files in the place of its own; as it is
-        it is marked what it comes to.
+        """What starts it with a config, or with the text of files in the place of its own; with
+        `marks` in the text of these files.
         """
-        marked = to_be_marked(self._whole) if not (config or sources) else {}
-        texts = {**self._texts, **marked, **(sources or {})}
+        texts = {**self._texts, **(marks or {}), **(sources or {})}
         texts |= {path: self._sooner(texts[path], what) for path, what in self._seldom.items()}
         return functools.partial(
             self._context.bench.start,
             config,
             sources=texts,
             compiles=compiles,
-            marked=bool(marked),
+            marked=bool(marks),
         )
 
     def of(
         self, *, seconds: float = 0.0, steps: int = 0, losses: float = math.inf, **given: Any
     ) -> Through:
         """How it fares as it is `start`ed with what is `given`."""
-        seconds = seconds or self._seconds
-        start = self.start(**given)
         return run_through(
-            start, batches=self._batches, seconds=seconds, steps=steps, losses=losses
+            self.start(**given),
+            batches=self._batches,
+            seconds=seconds or self._seconds,
+            steps=steps,
+            losses=losses,
         )
+
+    def as_it_is(self, **how: Any) -> Through:
+        """How the program as it is fares, with marks at what it comes to, if it can run so."""
+        marks = to_be_marked(self._whole)
+        marked = self.of(marks=marks, **how) if marks else None
+        return self.of(**how) if marked is None or marked.failure else marked
 
     def _sooner(self, text: str, what: Seldom) -> str:
         return sooner(text, what, interval=INTERVAL, batches=self._batches, epochs=EPOCHS)
@@ -186,7 +194,7 @@ class _Through:
         found = self.of(**given)
         if found.ended or found.failure is not None or WITH_WORKERS.isdisjoint(config):
             return found
-        self._own = own = self.of()
+        self._own = own = self.as_it_is()
         if not own.ended:
             return found
         workers = int(config.get("num_workers", 0)) or 1
@@ -231,7 +239,7 @@ class _Through:
         came to with what was `given`.
         """
         tuned = self._longer(given, tuned)
-        own = self._own or self.of(losses=LOSSES_WANTED)
+        own = self._own or self.as_it_is(losses=LOSSES_WANTED)
         self._compared = own, tuned
         batches = {"epoch_batches": self._batches}
         as_it_is, with_config = (
@@ -277,7 +285,7 @@ class _Through:
             )
             if self._whole and self._compared and (late := self._compared[0].not_come_to):
                 named = not_come_to(self._whole, late)
-                said += f"; it did not come to {named}" if named else ""
+                said += f"; those of the program as it is did not come to {named}" if named else ""
         return said
 
 

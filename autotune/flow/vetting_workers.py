@@ -21,6 +21,7 @@ from autotune.profiling.profile import Doubt, Profile
 from autotune.source.loops.ends import ends_by_count
 from autotune.source.refusals.caught import caught_of_samples
 from autotune.source.refusals.kept_batches import kept_for_good
+from autotune.source.refusals.kept_files import written_by_samples
 from autotune.source.refusals.rewritten_files import rewritten
 from autotune.source.refusals.seeded_anew import LOADER, seeded_anew
 from autotune.source.refusals.settings import Setting, Training
@@ -88,6 +89,10 @@ def _without_others_by_text(context: Context, profiled: Profile, space: Space) -
         reason = f"the training may keep tensors of its batches from epoch to epoch ({place}): "
         reason += "each that a worker has sent holds an open file meanwhile, and these may run out "
         reason += "(`ulimit -n`); copies (`y.clone()`) hold none"
+    elif place := written_by_samples(program):
+        reason = "as samples are made something is written into a file that may have been opened "
+        reason += f"before ({place}): workers have copies of what it holds back, which may be lost "
+        reason += "when they end, or come to be written later"
     elif (rewrites := rewritten(program))[0]:
         name, written, read = rewrites
         reason = f"the training writes {name} ({written}), and what makes or chooses samples reads "

@@ -83,7 +83,8 @@ class Compile(Knob):
             )
         if seen.shapes > _MOST_SHAPES:
             reason = (
-                f"inputs came in {seen.shapes} shapes, and compile is tried for fixed ones only"
+                f"inputs came in {seen.shapes} shapes or more, and compile is tried for fixed ones "
+                "only"
             )
             return Skip(reason=reason)
         if seen.calls > _MOST_SHAPES:
@@ -153,9 +154,8 @@ def _passed_over(model: SeenModel) -> str:
         )
     if model.of_torch:
         return (
-            f"the outermost that training calls as model(x) is a {model.name} of torch's own, "
-            "which compiling in place passes over but for modules of other classes in it: a class "
-            "of its own round it, called so and not by its forward(x), would be compiled as one"
+            f"the forward pass of {model.name}, which training was seen to call first, is torch's "
+            "own code: compiling in place passes that over"
         )
     return ""
 

@@ -33,6 +33,10 @@ ON_THE_CPU = "the program trains on the CPU: no batch is copied to another devic
 # takes half as long, as in shorter formats.
 _KEEPS_UP = 1.0
 
+# Of a step: who waits so long for data is not told by a ceiling alone that loading faster gains
+# nothing. A program that slows down is timed slower with batches at hand than it was before.
+_WAITS_NOTABLY = 0.1
+
 # From this share of its time on, a loading process counts as keeping a core busy: what is left is
 # the clock's and the system's own.
 _DECODING_SHARE = 0.8
@@ -74,10 +78,15 @@ def little_from_loading(profile: Profile) -> str:
     close = data is not None and data < _KEEPS_UP and _own_workers(profile) > 0
     if close and not little_from_computing(profile):
         return ""
-    gain = _ceiling_gain(profile, "host", "compute")
-    if gain is None and "data" in profile.phases:
-        gain = _amdahl(min(1.0, profile.phases["data"] + _taken_by_workers(profile)))
-    if gain is None or gain >= SMALLEST_GAIN:
+    gain, waits = _ceiling_gain(profile, "host", "compute"), profile.phases.get("data")
+    if gain is not None:
+        if gain >= SMALLEST_GAIN or (waits or 0.0) >= _WAITS_NOTABLY:
+            return ""
+        return f"with batches always at hand training gained {percent(gain)}: loading faster no more"
+    if waits is None:
+        return ""
+    gain = _amdahl(min(1.0, waits + _taken_by_workers(profile)))
+    if gain >= SMALLEST_GAIN:
         return ""
     return f"training hardly waits for data: loading faster can gain at most {percent(gain)}"
 

@@ -99,7 +99,7 @@ class KeepFreedMemory(Knob):
 def _left_out(profile: Profile) -> str:
     """What `_curable_faults` does not count, in words."""
     loader = profile.seen.loader
-    return ", not counting those of batches from workers," if loader and loader.num_workers else ""
+    return " (not counting those of batches from workers)" if loader and loader.num_workers else ""
 
 
 def _curable_faults(profile: Profile) -> float | None:

@@ -66,7 +66,7 @@ class PersistentWorkers(Knob):
         share = start_seconds / (epoch_seconds + start_seconds)
         if share < SMALLEST_GAIN:
             return Skip(
-                reason=f"an epoch takes {epoch_seconds:.0f} s or more: starting the workers anew "
+                reason=f"an epoch takes some {epoch_seconds:.0f} s: starting the workers anew "
                 f"{'costs' if begins else 'is taken to cost'} at most {percent(share)} of it"
             )
         return Choices(own=False, values=(False, True))
@@ -114,6 +114,11 @@ def _would_differ(loader: SeenLoader) -> str:
         return (
             "by its code its worker_init_fn seeds the workers alike in every epoch: those that "
             "live on would go on to other random numbers"
+        )
+    if loader.beside:
+        return (
+            "a step draws from other loaders as well: workers that live on take a number less from "
+            "random numbers as an epoch begins, by which its order may part from theirs"
         )
     if loader.nested:
         return (

@@ -42,8 +42,9 @@ class PrefetchFactor(Knob):
         if loader is None:
             return Skip(reason=NO_LOADER, impossible=True)
         if loader.num_workers == 0:
-            reason = "the program's loader has no workers, and so no queue; workers that are tried "
-            return Skip(reason=f"{reason}have torch's own two batches each ready")
+            which = f"the loader of {loader.dataset}" if loader.beside else "the program's loader"
+            reason = f"{which} has no workers, and so no queue; workers that are tried have torch's "
+            return Skip(reason=f"{reason}own two batches each ready")
         if reason := little_from_loading(profile):
             return Skip(reason=reason)
         if profile.phases.get("data", 1.0) < SMALLEST_GAIN:
@@ -53,7 +54,7 @@ class PrefetchFactor(Knob):
             return Skip(reason="whether loading waits or computes was not measured")
         if not loader_waits(profile):
             return Skip(
-                reason="loading computes rather than waits: a longer queue would stay as empty"
+                reason="the workers compute rather than wait: a longer queue makes them no faster"
             )
         if own >= _LONGER:
             return Skip(reason=f"the queue is long already: {own} batches for each worker")

@@ -23,7 +23,7 @@ from autotune.outputs.energy import least_in_words
 from autotune.outputs.speeds import in_turns, patch_alone, timed, turns_interval
 from autotune.outputs.untried import ended, loading_stays, no_gain, why_untried
 from autotune.outputs.writing import write_whole
-from autotune.profiling.profile import Doubt, Memory
+from autotune.profiling.profile import Ceiling, Doubt, Memory
 from autotune.result import Result
 from autotune.trials.front import ENERGY
 from autotune.trials.trial import Trial
@@ -144,13 +144,20 @@ def _ceilings(result: Result) -> BarChart | None:
                     label=_capital(bounds.if_free(each.name, profile.machine.device)),
                     amount=each.samples_per_second,
                     text=wording.rate(each.samples_per_second),
-                    note=each.reason if each.max_gain is None else wording.ceiling(each.max_gain),
+                    note=_most(each),
                     marked=each.name == marked,
                 )
                 for each in bounds.distinct(profile)
             ),
         ]
     )
+
+
+def _most(ceiling: Ceiling) -> str:
+    """The most that it lets be gained, and whether that was not timed so; else why it is not known."""
+    if ceiling.max_gain is None:
+        return ceiling.reason
+    return f"{wording.ceiling(ceiling.max_gain)}{', by the share of the waits' * bool(ceiling.reason)}"
 
 
 def _capital(text: str) -> str:
@@ -212,6 +219,7 @@ _FILTERS = {
     "doubts": _doubts,
     "duration": wording.duration,
     "ended": ended,
+    "allowed": wording.allowed,
     "capital": _capital,
     "finding": wording.finding,
     "if_gone": bounds.if_gone,

@@ -80,11 +80,11 @@ def timed(verdict: Verdict, profile: Profile) -> str:
         return ""
     steps = sum(samples for samples, _ in taken) / profile.seen.samples_per_step / sets
     turns, each = wording.counted(len(taken), "turn"), max(1, round(steps))
-    by = "one pair" if sets == 1 else f"each of {sets} pairs"
+    by = "one set of processes" if sets == 1 else f"{sets} sets of processes, in each"
     said = (
-        f"in {turns} each by {by} of processes, some {wording.counted(each, 'step')} of the "
-        "program as it is, soon after its start, and as long of the tuned one; what later steps do "
-        "otherwise is in no figure"
+        f"in {turns} of each program by {by} some {wording.counted(each, 'step')} of it as it is, "
+        "soon after its start, and as long of the tuned one; what later steps do otherwise is in "
+        "no figure"
     )
     return "; ".join(filter(None, (said, _why_rough(verdict, profile), _alone(verdict, profile))))
 

@@ -122,9 +122,10 @@ def ended(result: Result) -> str:
     ending = result.search.ending if result.search else None
     if ending is None:
         return ""
-    gained = result.verdict is not None and result.verdict.outcome == "faster"
+    verdict = result.verdict
+    judged = verdict is not None and (verdict.outcome == "faster" or verdict.is_undecided)
     names = [name for name in untried(result) if f"{name} was not tried" not in ending.reason]
-    if not gained:
+    if not judged:
         return ending.reason
     left = _said_untried(result, names)
     return " ".join(filter(None, (ending.reason, left, barely_timed(result))))

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from autotune.diagnosis.finding import times
+from autotune.diagnosis.validation import may_be_rollouts
 from autotune.knobs.knob import Value
 from autotune.profiling.profile import (
     FILLING,
@@ -20,6 +21,7 @@ from autotune.profiling.profile import (
     Profile,
 )
 from autotune.verdict import Parity, Ratio, Verdict
+from autotune.verdict.courses import BAND
 from autotune.workload.window import AS_IS
 
 NOT_MEASURED = "not measured"
@@ -215,23 +217,32 @@ def with_validations(verdict: Verdict) -> str:
         return ""
     if found.share == 0 and found.tuned_seconds > _MUCH_SLOWER * found.own_seconds:
         return (
-            f"A validation of a few batches takes {duration(found.tuned_seconds)} with these "
-            f"settings, and {duration(found.own_seconds)} before; how much of the time whole ones "
-            "take was not seen."
+            f"Where its epochs are cut short a validation takes {duration(found.tuned_seconds)} "
+            f"with these settings, and {duration(found.own_seconds)} before; how much of the time "
+            "whole ones take was not seen."
         )
     if found.share < _NOTABLE_SHARE:
         return ""
     return (
         f"With its validations counted in it is {ratio(found.whole)} as fast: one"
-        f"{' of a few batches' if found.short else ''} takes "
+        f"{', where its epochs are cut short,' if found.short else ''} takes "
         f"{duration(found.tuned_seconds)}, and {duration(found.own_seconds)} before."
     )
+
+
+def allowed(parity: Parity) -> str:
+    """By how much losses may differ, and why."""
+    band = parity.band or 0.0
+    if band <= BAND:
+        return f"{percent(band)} is allowed"
+    return f"their own noise allows {percent(band)}"
 
 
 def _outside_the_loop(profile: Profile, validations_told: bool) -> str:
     parts = []
     if profile.validation_share > _NOTABLE_SHARE and not validations_told:
-        parts.append(f"validation took {percent(profile.validation_share)} of the observed run")
+        what = "what it does between its steps" if may_be_rollouts(profile.seen) else "validation"
+        parts.append(f"{what} took {percent(profile.validation_share)} of the observed run")
     passed = 0 if profile.seen.taking_turns else profile.seen.passed_loops
     if passed or _starts_slowly(profile):
         loops = f", with {counted(passed, 'training loop')} that ended soon," if passed else ""

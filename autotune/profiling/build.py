@@ -207,8 +207,10 @@ def _data_processor_share(drained: Sequence[Window]) -> float | None:
 def _memory(
     machine: Machine, seen: Seen, windows: Sequence[Window], beside_bytes: int | None
 ) -> Memory:
-    parameters = sum(model.parameter_bytes for model in seen.models)
-    optimizer = seen.optimizer.state_bytes if seen.optimizer else 0
+    optimizers = [*filter(None, (seen.optimizer,)), *seen.beside]
+    trained = sum(each.trained_bytes for each in optimizers)
+    parameters = max(trained, sum(model.parameter_bytes for model in seen.models))
+    optimizer = sum(each.state_bytes for each in optimizers)
     peak = max(
         (window.peak_bytes for window in windows if window.peak_bytes is not None), default=None
     )
@@ -222,7 +224,7 @@ def _memory(
     return Memory(
         peak_bytes=peak,
         parameter_bytes=parameters,
-        gradient_bytes=parameters,
+        gradient_bytes=trained or parameters,
         optimizer_bytes=optimizer,
         activation_bytes=activations,
         capacity_bytes=machine.device_memory_bytes,

@@ -44,9 +44,9 @@ def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
         found.append(
             Doubt(
                 name="changing shapes",
-                evidence=f"The model was called with {seen.shapes} shapes of input: steps may "
-                "differ in length, and the figures are means over those that came.",
-                advice="Give it a larger budget, so that all shapes come in each window.",
+                evidence=f"The model was called with {seen.shapes} shapes of input or more: steps "
+                "may differ in length, and the figures are means over those that came.",
+                advice="Give it a larger budget, so that more of them come in each window.",
             )
         )
     return tuple(found)

@@ -9,7 +9,7 @@ from autotune.source.script import Function
 
 _HOLDERS = Function | ast.For | ast.AsyncFor | ast.While | ast.ExceptHandler | ast.match_case
 _PARTS = ast.stmt | ast.ExceptHandler | ast.match_case
-_LEAVES = ast.Return | ast.Continue | ast.Break | ast.Raise
+_LEAVING = ast.Return | ast.Continue | ast.Break | ast.Raise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,18 +49,16 @@ def _in_turn(statements: Sequence[ast.stmt], within: Block | None) -> Iterator[B
         yield from _inside(statement, within)
         rest = statements[number + 1 :]
         if rest and isinstance(statement, ast.If) and _may_leave(statement):
-            block = Block(rest, statement.test, within, holds=not _leaves(statement.body))
-            yield block
-            yield from _in_turn(rest, block)
-            return
+            within = Block(rest, statement.test, within, holds=not _is_left(statement.body))
+            yield within
 
 
 def _may_leave(condition: ast.If) -> bool:
-    return _leaves(condition.body) or _leaves(condition.orelse)
+    return _is_left(condition.body) or _is_left(condition.orelse)
 
 
-def _leaves(block: Sequence[ast.stmt]) -> bool:
-    return bool(block) and isinstance(block[-1], _LEAVES)
+def _is_left(block: Sequence[ast.stmt]) -> bool:
+    return bool(block) and isinstance(block[-1], _LEAVING)
 
 
 def _inside(node: ast.AST, within: Block | None) -> Iterator[Block]:
@@ -78,12 +76,15 @@ def _inside(node: ast.AST, within: Block | None) -> Iterator[Block]:
 
 
 def _of_condition(condition: ast.If, within: Block | None) -> Iterator[Block]:
-    yield from _of(condition.body, condition.test, within)
-    match condition.orelse:
-        case [ast.If() as other] if other.col_offset == condition.col_offset:  # an `elif`
-            yield from _of_condition(other, within)
-        case other:
-            yield from _of(other, condition.test, within, holds=False)
+    """Those of a condition, and of each `elif` after it."""
+    while True:
+        yield from _of(condition.body, condition.test, within)
+        match condition.orelse:
+            case [ast.If() as other] if other.col_offset == condition.col_offset:
+                condition = other
+            case other:
+                yield from _of(other, condition.test, within, holds=False)
+                return
 
 
 def _of(

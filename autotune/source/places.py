@@ -83,14 +83,17 @@ def loader_call(
     return _only(script, line, "DataLoader(...)", hand_step, found, missing)
 
 
-def optimizer_call(program: Program, hand_step: str, index: int = 0) -> Call:
-    """The call that builds the leading optimizer, or with an `index` one of the others.
+def optimizer_call(
+    program: Program, hand_step: str, index: int = 0, what: str = "the optimizer"
+) -> Call:
+    """The call that builds the leading optimizer, or with an `index` one of the others; `what` is
+    looked for there, as a refusal says it.
 
     Raises:
         Refusal: there is not exactly one at its place.
     """
     place = (program.places.optimizer, *program.places.more_optimizers)[index]
-    script, line = program.at(place, "the optimizer", hand_step)
+    script, line = program.at(place, what, hand_step)
 
     def named(call: ast.Call) -> bool:
         return script.qualified(call.func).rpartition(".")[2] in OPTIMIZERS

@@ -61,7 +61,7 @@ class Program:
         if not by_path:
             return self
         if linked := next((path for path in by_path if path in self.fixed), ""):
-            raise Refusal(f"{linked} is a link to what lies outside the project's own files")
+            raise Refusal(f"{linked} lies outside the project's own files, or is a link to there")
         ordered = {path: sorted(some, key=lambda c: c.start) for path, some in by_path.items()}
         scripts = dict(self.scripts)
         for path, some in ordered.items():

@@ -33,9 +33,9 @@ def ending(
         return Ending(why=EXHAUSTED, reason=f"Nothing is left to try that promises enough.{dear}")
     return Ending(
         why=PATIENCE,
-        reason=f"Of what is left, {_alone(proposal.config)} promises most for its time: "
-        f"{100 * proposal.expected_gain:.1f} % for a trial of {proposal.seconds:.0f} s, where 1 % "
-        f"may take {patience_seconds:.3g} s.{dear}",
+        reason=f"Of what is left most is expected of {_alone(proposal.config)}: "
+        f"{100 * proposal.expected_gain:.1f} % for a trial of {proposal.seconds:.0f} s, and a "
+        f"search goes on for 1 % in {patience_seconds:.3g} s (--patience).{dear}",
     )
 
 

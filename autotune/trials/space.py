@@ -2,7 +2,7 @@
 left out.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from autotune.knobs import KNOBS, check, read_all
@@ -11,7 +11,6 @@ from autotune.profiling.profile import Doubt, Profile
 
 _ORDER = tuple(Semantics)
 NUM_WORKERS = "num_workers"
-_BY_THE_USER = "switched off by the user"
 BY_TEXT = "(so the source reads; it was not tried)"
 
 
@@ -88,7 +87,9 @@ class Space:
             choices={each: values for each, values in self.choices.items() if each not in gone},
             own={each: value for each, value in self.own.items() if each not in gone},
             skipped=(
-                *_without_workers(self.skipped, whole if name == NUM_WORKERS else {}),
+                *_without_workers(
+                    self.skipped, whole if name == NUM_WORKERS else {}, self.closed
+                ),
                 *(
                     SkippedKnob(knob=each, reason=why, refused=each == name)
                     for each, why in gone.items()
@@ -182,7 +183,7 @@ def build_space(
     return Space(
         choices=choices,
         own=own,
-        skipped=_without_workers(skipped, fixed if profile.seen.loader else {}),
+        skipped=_without_workers(skipped, fixed if profile.seen.loader else {}, closed),
         fixed=fixed,
         closed=tuple(sorted(closed)),
         along={
@@ -208,9 +209,12 @@ def _idle(choices: Mapping[str, Sequence[Value]], own: Config) -> list[str]:
     ]
 
 
-def _without_workers(skipped: Iterable[SkippedKnob], fixed: Config) -> tuple[SkippedKnob, ...]:
+def _without_workers(
+    skipped: Iterable[SkippedKnob], fixed: Config, closed: Collection[str]
+) -> tuple[SkippedKnob, ...]:
     """`skipped`, where a loader has no workers by what is `fixed`, with no other reason for what
-    means nothing then: it would tell of workers that there are none of.
+    means nothing then, and is not `closed` all the same: it would tell of workers that there are
+    none of.
     """
     if fixed.get(NUM_WORKERS) != 0:
         return tuple(skipped)
@@ -221,7 +225,7 @@ def _without_workers(skipped: Iterable[SkippedKnob], fixed: Config) -> tuple[Ski
     }
     return tuple(
         replace(each, reason=f"it means nothing while {NUM_WORKERS} is 0")
-        if each.knob in idle and each.reason != _BY_THE_USER and not each.refused
+        if each.knob in idle and each.knob not in closed and not each.refused
         else each
         for each in skipped
     )
@@ -231,7 +235,7 @@ def _domain(
     knob: Knob, profile: Profile, allow: Semantics, given: Mapping[str, tuple[Value, ...] | None]
 ) -> Choices | Skip:
     if knob.name in given and given[knob.name] is None:
-        return Skip(reason=_BY_THE_USER)
+        return Skip(reason="switched off by the user")
     domain = knob.domain(profile)
     if not _is_allowed(knob, allow) and not isinstance(domain, Skip):
         if knob.semantics is Semantics.DIFFERENT:

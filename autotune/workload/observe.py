@@ -205,7 +205,7 @@ def _has_stepped(optimizer: Any) -> bool:
 def _models(live: Live) -> dict[str, Any]:
     models = live.models
     return {
-        "models": tuple(map(describe_model, models.known())),
+        "models": tuple(map(describe_model, models.outermost())),
         "models_made_anew": models.made_anew,
         "time_first": tuple(sorted(models.time_first.kinds)),
     }

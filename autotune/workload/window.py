@@ -99,7 +99,8 @@ class Window:
             began, on a CPU; None if not measured.
         allocator: of the device, at the window's end; None on a CPU.
         not_come_to: where blocks of the program begin that the run has not come to by the window's
-            end, though it has come to the condition on them in its steps; where that is looked at.
+            end, though its steps have come to the block that the condition on them stands in; where
+            that is looked at.
     """
 
     mode: str

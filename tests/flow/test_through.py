@@ -136,7 +136,7 @@ def test_what_the_steps_that_are_compared_did_not_come_to_is_told(
         verdict, _, _ = judged(
             monkeypatch, lambda which: False, losses=60, own="pass", not_come_to=places
         )
-        assert verdict.through.endswith("within noise; it did not come to line 9") is bool(places)
+        assert verdict.through.endswith("within noise; those of the program as it is did not come to line 9") is bool(places)
 
 
 @pytest.mark.parametrize(

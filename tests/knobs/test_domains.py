@@ -261,7 +261,7 @@ class TestPersistentWorkers:
     def test_is_left_out_for_long_ones(self) -> None:
         long = with_loader(on_a_cpu(step_seconds=0.34), length=1000)
         assert reason("persistent_workers", long) == (
-            "an epoch takes 100 s or more: starting the workers anew is taken to cost at most "
+            "an epoch takes some 100 s: starting the workers anew is taken to cost at most "
             "0.3 % of it"
         )
 
@@ -295,6 +295,11 @@ class TestPersistentWorkers:
     def test_is_refused_where_each_epoch_seeds_the_workers_alike(self) -> None:
         skipped = skip("persistent_workers", with_loader(on_a_cpu(), reseeded=True))
         assert "seeds the workers alike in every epoch" in skipped.reason
+        assert skipped.impossible
+
+    def test_is_refused_where_a_step_draws_from_other_loaders_too(self) -> None:
+        skipped = skip("persistent_workers", with_loader(on_a_cpu(), beside=1))
+        assert "order may part from theirs" in skipped.reason
         assert skipped.impossible
 
     def test_are_void_where_the_dataset_changes_or_no_second_epoch_was_seen(self) -> None:

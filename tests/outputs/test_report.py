@@ -284,7 +284,7 @@ def test_every_turn_is_there_to_be_computed_again():
 def test_turns_that_did_not_count_are_said():
     text = text_of(render(builders.search_result()))
 
-    assert "They ran in 8 turns each by each of 2 pairs of processes, some " in text
+    assert "They ran in 8 turns of each program by 2 sets of processes, in each some " in text
     assert "as long of the tuned one; what later steps do otherwise is in no figure. " in text
     assert "figure. 1 further turn did not count" in text
 

@@ -945,9 +945,18 @@ def test_float16_by_hand_has_a_scaler(text: str, reason: str) -> None:
     assert_has_both_halves(by_hand(FP16, places_of(text), PATH))
 
 
-@pytest.mark.parametrize(("number", "refused"), [("1e-45", True), ("1e-40", False)])
-def test_what_is_zero_in_bfloat16_is_not_added_in_it(number: str, refused: bool) -> None:
-    masked = f"    y = y + (mask + {number}).log()\n    optimizer.zero_grad()"
+@pytest.mark.parametrize(
+    ("added", "refused"),
+    [
+        ("mask + 1e-45", True),
+        ("1e-45 + mask.sum()", True),
+        ("mask + 1e-40", False),
+        ("mask.float() + 1e-45", False),
+        ("1e-45 + mask.to(torch.float32)", False),
+    ],
+)
+def test_what_is_zero_in_bfloat16_is_not_added_in_it(added: str, refused: bool) -> None:
+    masked = f"    y = y + ({added}).log()\n    optimizer.zero_grad()"
     text = source(OWN_LOSS).replace("    optimizer.zero_grad()", masked)
     outcome = rewritten(text, BF16)
     assert ("is 0 in bfloat16" in outcome.reason) is refused

@@ -46,6 +46,8 @@ def found(step: str, what: str = "optimizer.add_param_group(later)") -> str:
         "if loss.item() < 0.1:",
         "if not torch.isfinite(loss):",
         "if is_flat(loss):",
+        "if best is not None and epoch >= 20:",
+        "if not (model.training and step > 1000):",
     ],
 )
 def test_a_condition_that_the_training_moves(step: str) -> None:

@@ -78,7 +78,7 @@ def test_a_search_ends_when_what_is_left_is_not_worth_its_time(
     trials = [trial(0, {}, 100)]
     found = ending(planner, trials, planner.propose(trials), patience_seconds)
     assert (found.why if found else None) == why
-    assert found is None or "compile default alone promises most for its time: " in found.reason
+    assert found is None or "most is expected of compile default alone: " in found.reason
 
 
 def test_what_was_not_tried_because_it_takes_long_is_said() -> None:

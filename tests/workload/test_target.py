@@ -33,6 +33,43 @@ def test_a_project_is(marks: tuple[str, ...], top: str, tmp_path: Path) -> None:
     assert (str(beside) in target.texts([str(beside)])) == (top != "proj/scripts")
 
 
+@pytest.mark.parametrize(
+    ("started", "text", "top"),
+    [
+        ("proj", "sys.path.append('..')", "proj"),
+        ("proj", "", "proj/scripts"),
+        (".", "sys.path.append('..')", "."),
+        ("proj/other", "sys.path.append('..')", "proj/scripts"),
+    ],
+)
+def test_a_program_that_is_started_above_may_import_from_there(
+    started: str, text: str, top: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "proj" / "scripts" / "train.py"
+    script.parent.mkdir(parents=True)
+    (tmp_path / "proj" / "other").mkdir()
+    script.write_text(f"import sys\n{text}\n")
+    monkeypatch.chdir(tmp_path / started)
+    assert Path(load_target(script).root) == (tmp_path / top).resolve()
+
+
+def test_what_pip_wrote_to_launch_a_package_is_that_one_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "project" / "package_to_launch"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(package.parent))
+    launcher = tmp_path / "bin" / "gpt"
+    launcher.parent.mkdir()
+    launcher.write_text(
+        "#!/usr/bin/python\n# -*- coding: utf-8 -*-\nimport re\nimport sys\n"
+        "from package_to_launch.main import main\nif __name__ == '__main__':\n"
+        "    sys.exit(main())\n"
+    )
+    assert Path(load_target(launcher).root) == package.parent
+
+
 def test_a_module_is_found_where_python_would_import_it_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,13 +35,24 @@ def counters(loops: Collection[ast.AST], ran: Collection[ast.AST]) -> frozenset[
 
 
 def waits(ran: Collection[ast.AST]) -> frozenset[str]:
-    """The code of what is counted up in what `ran`, and set back under a condition: how long there
-    was no progress, which need not come to anything however far the training is.
+    """The code of what is counted up in what `ran`, and set back under a condition on something
+    else: how long there was no progress, which need not come to anything however far the training
+    is.
     """
-    conditions = (at for at in ran if isinstance(at, ast.If))
-    parts = (each for at in conditions for each in (*at.body, *at.orelse))
-    back = {ast.unparse(target) for each in parts for target in _set_back(each)}
+    back = {
+        ast.unparse(target)
+        for condition in ran
+        if isinstance(condition, ast.If)
+        for statement in (*condition.body, *condition.orelse)
+        for target in _set_back(statement)
+        if not _is_asked(target, condition.test)
+    }
     return frozenset(back & {ast.unparse(target) for target in counted(ran)})
+
+
+def _is_asked(target: ast.expr, test: ast.expr) -> bool:
+    code = ast.unparse(target)
+    return any(isinstance(at, ast.expr) and ast.unparse(at) == code for at in ast.walk(test))
 
 
 def _set_back(statement: ast.stmt) -> Iterator[ast.expr]:
@@ -63,7 +74,7 @@ def beginnings(
         match node:
             case ast.Compare(left=left, ops=[operator], comparators=[right]):
                 known = isinstance(operator, _OPERATORS) and is_count(left, names)
-                known = known and ast.unparse(left) not in waiting
+                known = known and ast.unparse(_counter(left)) not in waiting
                 if known and _is_large(right) and _begins(script, node):
                     yield node
 
@@ -78,21 +89,22 @@ def thresholds(
     for node in script.nodes:
         match node:
             case ast.Compare(left=left, ops=[operator], comparators=[right]):
-                value = _number(left)
-                waits_long = ast.unparse(value) in waiting
-                known = isinstance(operator, _PASSES) or (
-                    waits_long and isinstance(operator, ast.Eq)
-                )
-                moves = ast.unparse(value) in given and not is_count(value, names)
-                stays = _stays(right, given) or (waits_long and _is_large(right))
-                begins = (moves or waits_long) and _begins(script, node, ast.Continue)
-                if (
-                    known
-                    and stays
-                    and begins
-                    and not _computes_with(script, node, ast.unparse(value))
-                ):
+                if ast.unparse(_counter(left)) in waiting:
+                    known = isinstance(operator, _OPERATORS) and _is_large(right)
+                else:
+                    known = isinstance(operator, _PASSES) and _is_moved(left, right, names, given)
+                begins = known and _begins(script, node, ast.Continue)
+                if begins and not _computes_with(script, node, ast.unparse(_number(left))):
                     yield node
+
+
+def _is_moved(
+    left: ast.expr, right: ast.expr, names: Collection[str], given: Collection[str]
+) -> bool:
+    """Whether `left` is what the training is `given`, no count, and `right` stays as it is."""
+    value = _number(left)
+    moves = ast.unparse(value) in given and not is_count(value, names)
+    return moves and _stays(right, given)
 
 
 def passed_sooner(script: Script, threshold: ast.Compare, at: int) -> Change:
@@ -147,10 +159,15 @@ def begun_sooner(script: Script, stage: ast.Compare, at: int) -> Change:
 
 def is_count(left: ast.expr, names: Collection[str]) -> bool:
     """Whether `left` is one of the counters `names`, or that and a number."""
+    return last_name(_counter(left)) in names
+
+
+def _counter(left: ast.expr) -> ast.expr:
+    """`step` of `step + 1`."""
     match left:
         case ast.BinOp(left=counter, op=ast.Add() | ast.Sub(), right=ast.Constant()):
-            return last_name(counter) in names
-    return last_name(left) in names
+            return counter
+    return left
 
 
 def _is_large(right: ast.expr) -> bool:

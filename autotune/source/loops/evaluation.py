@@ -31,7 +31,7 @@ def evaluated(program: Program) -> str:
         for script in program.scripts.values()
         for call in script.calls
         if call in ran and is_method(call, "eval") and not call.args
-        if not _is_of_a_step(program, script, call)
+        if not _is_of_a_step(program, script, call) and not _is_idle(script, call)
         if _trains_again(script, call) or is_without_gradients(script, call)
     ]
     return min(found, key=lambda each: each[:2])[2] if found else ""
@@ -52,6 +52,35 @@ def _is_of_a_step(program: Program, script: Script, evaluation: ast.Call) -> boo
         return False
     trained = (each.line for each in program.places.backwards if each.path == script.path)
     return covers(function, forward.line) and not any(covers(function, line) for line in trained)
+
+
+def _is_idle(script: Script, evaluation: ast.Call) -> bool:
+    """Whether the model is put into evaluation at the end of a loop's turn, in a statement of its
+    own, and nothing of the turn from there on, nor before it trains again, calls or is given it.
+    """
+    of, statement = _receiver(evaluation), script.statement(evaluation)
+    loop = next(iter(script.ancestors(statement)), None)
+    if not isinstance(loop, _LOOPS) or statement not in loop.body:
+        return False
+    after = loop.body[loop.body.index(statement) + 1 :]
+    for each in (*after, *loop.body):
+        calls = calls_in(each)
+        if any(is_method(call, "train") and _receiver(call) == of for call in calls):
+            return True
+        if each is statement or _is_used(each, of):
+            return False
+    return False
+
+
+def _is_used(statement: ast.stmt, of: str) -> bool:
+    """Whether `statement` calls what `of` is the code of, or hands it on."""
+    return any(
+        ast.unparse(at) == of
+        for call in calls_in(statement)
+        for part in (call.func, *call.args, *(each.value for each in call.keywords))
+        for at in ast.walk(part)
+        if isinstance(at, ast.Name | ast.Attribute)
+    )
 
 
 def _trains_after(script: Script, function: Function, evaluation: ast.Call) -> bool:

@@ -81,7 +81,7 @@ def _first_and_holder(
         pair = _calling_sibling(program, forward_script.function(first), backward)
     if pair is None:
         runs_at = f"{Path(forward_script.path).name}:{line}"
-        reason = f"the model runs at {runs_at}, in no statement before backward in the same block"
+        reason = f"of the statements before backward in its block none was found to run {runs_at}"
         raise backward.refusal(reason, hand_step)
     return pair
 

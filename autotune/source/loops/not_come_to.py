@@ -25,7 +25,7 @@ _OF_A_KIND = frozenset(
 _TELLS = frozenset(
     (
         *("print", "write", "log", "info", "warning", "warn", "error", "debug", "exit", "flush"),
-        *("set_postfix", "set_description", "add_scalar", "close", "append", "update_progress"),
+        *("set_postfix", "set_description", "add_scalar", "close", "update_progress"),
     )
 )
 
@@ -59,13 +59,19 @@ def _blocks_at(program: Program, places: Iterable[Place]) -> Iterator[tuple[Plac
 
 
 def _moves(test: ast.expr | None, fixed: Collection[str]) -> bool:
-    """Whether what `test` asks for may come out otherwise later."""
-    if test is None:
-        return False
+    """Whether what `test` asks for may come out otherwise later; of several conditions, one of
+    them.
+    """
+    match test:
+        case None:
+            return False
+        case ast.BoolOp(values=values):
+            return any(_moves(each, fixed) for each in values)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _moves(operand, fixed)
     parts = [at for at in ast.walk(test) if isinstance(at, ast.Name | ast.Attribute)]
-    names = {last_name(at) for at in parts}
     nothing = any(isinstance(at, ast.Constant) and at.value is None for at in ast.walk(test))
-    if nothing or not names.isdisjoint(_OF_A_KIND):
+    if nothing or not _OF_A_KIND.isdisjoint(map(last_name, parts)):
         return False
     called = {call.func for call in calls_in(test)}
     apart = called | {at.value for at in parts if isinstance(at, ast.Attribute)}

@@ -3,6 +3,7 @@
 import ast
 
 from autotune.source.program import Program
+from autotune.source.script import Script, last_name
 
 # Of float32. What rounds to no number of it is zero in it with denormal ones, too.
 _SMALLEST, _SMALLEST_NORMAL = 2.0**-150, 2.0**-126
@@ -19,5 +20,23 @@ def denormal_constant(program: Program, below: float = _SMALLEST_NORMAL) -> str:
         for at in script.nodes
         if isinstance(at, ast.Constant) and isinstance(at.value, float)
         if _SMALLEST <= at.value < below
+        if not (below == ZERO_IN_BFLOAT16 and _is_added_to_float32(script, at))
     )
     return next(places, "")
+
+
+def _is_added_to_float32(script: Script, number: ast.expr) -> bool:
+    """Whether it is added to what is cast to float32 there, by its word: autocast leaves sums, and
+    what is computed of them but by products, in that.
+    """
+    match next(script.ancestors(number), None):
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            other = right if left is number else left
+        case _:
+            return False
+    match other:
+        case ast.Call(func=ast.Attribute(attr="float"), args=[], keywords=[]):
+            return True
+        case ast.Call(func=ast.Attribute(attr="to"), args=[dtype]):
+            return last_name(dtype) in ("float32", "float")
+    return False

@@ -15,6 +15,7 @@ from autotune.source.program import Change, Program, Refusal
 from autotune.source.refusals.changed_model import check_program, check_uses
 from autotune.source.script import Script, meaning, parse
 
+_WHERE = "what builds the optimizer, before which it goes,"
 _SECOND_CHOICE = "model_"  # before the name of a variable that the file has a use for
 
 
@@ -72,7 +73,7 @@ def _is_parameter(call: Call, name: str) -> bool:
 
 def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> Program:
     hand_step = _by_hand(program, edit, index)
-    call = optimizer_call(program, hand_step, index)
+    call = optimizer_call(program, hand_step, index, _WHERE)
     model = _model(program, edit, call, hand_step)
     script, name = call.script, operand(call.script, model)
     _check_room(call, hand_step)

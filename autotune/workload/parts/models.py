@@ -83,6 +83,12 @@ class Models:
             return known
         return [*known, latest]
 
+    def outermost(self) -> list[nn.Module]:
+        """Those of them that are in no other one."""
+        known = self.known()
+        inside = {part for each in known for part in each.modules() if part is not each}
+        return [each for each in known if each not in inside] or known
+
     def forget(self) -> None:
         """What was called so far was of another training."""
         self._modules.clear()

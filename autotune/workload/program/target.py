@@ -5,6 +5,7 @@ files.
 import hashlib
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -24,6 +25,11 @@ _MANY_EPOCHS = 1_000_000
 
 # What lies at the top of a project: of a repository, or of what builds or needs packages.
 MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
+
+# How a script reads that pip wrote for an entry point.
+_LAUNCHES = re.compile(
+    r"\A#!.*\n(?:.*\n)?(?:import re\n)?import sys\nfrom (?P<name>\w+)(?:\.\w+)* import \w+\nif "
+)
 
 SCRIPT, RECIPE, OBJECTS = "script", "recipe", "objects"
 
@@ -66,10 +72,22 @@ class Target:
 
     @property
     def root(self) -> str:
-        """The project's directory."""
+        """The project's directory: where none is marked as that, the one above the program's that
+        it was started in, if its text puts folders on the import path.
+        """
         if not self.path:
             return self.directory
-        return str(project_root(Path(import_root(self.path, self.module))))
+        folder, started = self._folder, Path(self.directory)
+        found = project_root(folder)
+        from_above = started in folder.parents[:2] and "sys.path" in self.source
+        return str(started if from_above and not is_project(found) else found)
+
+    @property
+    def _folder(self) -> Path:
+        """Where it is imported from; what pip wrote to launch a package has that one's."""
+        package = _LAUNCHES.search(self.source) if "sys.exit(" in self.source else None
+        roots = _roots(package["name"]) if package else iter(())
+        return next(roots, Path(import_root(self.path, self.module)))
 
     def program(self, sources: dict[str, str] | None = None, *, marked: bool = False) -> Program:
         """The program to run, with the text of `sources` (by path) in place of its files' own,
