@@ -465,7 +465,7 @@ def test_averages_that_will_be_denormal_are_told_with_what_they_cost(cost, sever
         assert found[0] is named[0] and found[0].max_gain == cost
         assert found[0].headline == (
             "If they go on to dwindle, 31 % of the optimizer's averages are denormal numbers in some "
-            "with which a step takes 1.90× as long."
+            "1,400 steps, with which a step takes 1.90× as long."
         )
 
 

@@ -169,7 +169,9 @@ def _show_hand_steps(console: Console, edits: tuple[EditOutcome, ...]) -> None:
 
 def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
     facts = {
-        "Training": _training(verdict.parity) if verdict.parity else "",
+        "Training": _training(verdict.parity, wording.reordered(result.profile, verdict))
+        if verdict.parity
+        else "",
         _handed_back(result, verdict): _delivered(verdict),
         "Run further": verdict.through,
         "Loading": f"stays {stays}" if (stays := loading_stays(result)) else "",
@@ -195,7 +197,7 @@ def _handed_back(result: Result, verdict: Verdict) -> str:
     return "Patch tried" if timed_so else "No patch"
 
 
-def _training(parity: Parity) -> str:
+def _training(parity: Parity, reordered: str) -> str:
     if not parity.same_training or parity.max_relative_loss_difference is None:
         return parity.reason or "there were too few steps to compare the losses"
     band = f", where {wording.allowed(parity)}" if parity.band else ""
@@ -203,7 +205,7 @@ def _training(parity: Parity) -> str:
         f"the same{wording.as_far(parity)}: over {wording.counted(parity.steps, 'step')} the "
         f"smoothed losses differ by {wording.percent(parity.max_relative_loss_difference)} at most"
         f"{band}"
-        f"{wording.skipped(parity)}"
+        f"{wording.skipped(parity)}{reordered}"
     )
 
 

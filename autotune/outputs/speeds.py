@@ -11,6 +11,7 @@ Interval = tuple[float, float]
 
 # A program's speed in turns is another than in its profile where they lie so many times apart.
 _ANOTHER_SPEED = 1.1
+_SEVERAL = 3  # sets of processes tell themselves how far they differ
 
 
 def turns_interval(turns: tuple[tuple[int, float], ...]) -> Interval | None:
@@ -93,13 +94,14 @@ def _why_rough(verdict: Verdict, profile: Profile) -> str:
     """Why no more than the interval's lower end is claimed; "" where more is."""
     if not verdict.is_rough:
         return ""
-    if profile.doubt(TAKEN_AGAIN):
+    if len(verdict.rounds) < _SEVERAL:
+        only = "one set" if len(verdict.rounds) == 1 else f"{len(verdict.rounds)} sets"
+        why = f"it was {only} of processes only, and those of one program differ"
+    elif profile.doubt(TAKEN_AGAIN):
         why = (
             "how much memory it takes anew, and its speed with it, may differ from process to "
             "process"
         )
-    elif len(verdict.rounds) == 1:
-        why = "it was one pair only, and processes of one program differ"
     else:
         why = "its turns, or its processes, differ among themselves"
     return f"the interval is wide since {why}"

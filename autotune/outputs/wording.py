@@ -230,6 +230,16 @@ def with_validations(verdict: Verdict) -> str:
     )
 
 
+def reordered(profile: Profile, verdict: Verdict) -> str:
+    """That samples come in another order later on, as the sentence on losses goes on: workers that
+    live on take a number less from random numbers as each epoch begins.
+    """
+    loader = profile.seen.loader
+    if not (verdict.config.get("persistent_workers") and loader and loader.shuffle):
+        return ""
+    return "; from its second epoch on its samples come in another random order"
+
+
 def allowed(parity: Parity) -> str:
     """By how much losses may differ, and why."""
     band = parity.band or 0.0

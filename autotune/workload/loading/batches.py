@@ -42,11 +42,13 @@ def count_samples(batch: object, batch_size: int | None = None) -> int:
     own = _own_count(first)
     if own is not None:
         return own
+    sizes = [tensor.shape[0] for tensor in tensors(batch) if tensor.dim()]
+    if batch_size is not None and batch_size in sizes:  # offsets of samples that lie in one row
+        return batch_size
     listed = _count_listed(batch, batch_size)
     if listed is not None:
         return listed
-    sizes = [tensor.shape[0] for tensor in tensors(batch) if tensor.dim()]
-    if batch_size is not None and (batch_size in sizes or not sizes):
+    if batch_size is not None and not sizes:
         return batch_size
     some = [size for size in sizes if 0 < size < (batch_size or 0)]
     if some:
