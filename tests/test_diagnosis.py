@@ -257,7 +257,7 @@ def test_workers_give_back_no_more_than_the_wait_for_them_and_their_processor_ti
     rate = window.samples_per_second if bounded else 180.4
     assert given[0].samples_per_second == pytest.approx(gain * rate, rel=0.005)
     (found,) = diagnose(profile(phases=HEALTHY, ceilings=given, seen=workers(8)))
-    assert ("faster than loading explains" in found.evidence) is bounded
+    assert ("was trained on faster than that" in found.evidence) is bounded
     assert given[1:] == timed[1:]
 
 
@@ -340,7 +340,10 @@ def test_a_costly_optimizer_is_named_before_the_overhead_that_it_causes():
     assert found[0].headline == (
         "Updates weights 45 % of each step; a faster optimizer step can gain up to 1.82×."
     )
-    assert "SGD (as torch runs it unasked) updates 272,474 parameters in 0.9 ms a step" in found[0].evidence
+    assert (
+        "SGD (as torch runs it unasked) updates 272,474 parameters in 0.9 ms a step"
+        in found[0].evidence
+    )
 
 
 @pytest.mark.parametrize(
@@ -464,8 +467,8 @@ def test_averages_that_will_be_denormal_are_told_with_what_they_cost(cost, sever
     if cost == 1.9:
         assert found[0] is named[0] and found[0].max_gain == cost
         assert found[0].headline == (
-            "If they go on to dwindle, 31 % of the optimizer's averages are denormal numbers in some "
-            "1,400 steps, with which a step takes 1.90× as long."
+            "If they go on to dwindle, 31 % of the optimizer's averages are denormal numbers in "
+            "some 1,400 steps, with which a step takes 1.90× as long."
         )
 
 

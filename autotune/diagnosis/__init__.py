@@ -294,5 +294,6 @@ def _samples(profile: Profile) -> str:
 def _cores(profile: Profile) -> str:
     """How many are busy with it, besides those of its loader's workers."""
     loader = profile.seen.loader
-    beside = " with it, beside its loader's workers" if loader and loader.num_workers else ""
+    workers = profile.machine.device == CPU and loader is not None and loader.num_workers > 0
+    beside = " with it, beside its loader's workers" if workers else ""
     return f"{profile.processors_used:.1f} of {profile.machine.cores} cores are busy{beside}"

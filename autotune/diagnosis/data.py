@@ -2,6 +2,7 @@
 
 from autotune.diagnosis.finding import (
     NO_GAIN,
+    NOTHING,
     WAIT_CRITICAL,
     WAIT_WARNING,
     Bottleneck,
@@ -59,8 +60,10 @@ def data(profile: Profile) -> Finding | None:
 
 def _can_gain(profile: Profile, gain: float) -> str:
     """What loading faster gains, or that what was timed says otherwise than the wait."""
-    measured = any((each := profile.ceiling(name)) and each.max_gain for name in ("host", "compute"))
-    if measured and gain < NO_GAIN:
+    measured = any(
+        (each := profile.ceiling(name)) and each.max_gain for name in ("host", "compute")
+    )
+    if measured and gain <= NOTHING:
         return ", but with batches always at hand it was not timed faster"
     return f"; loading faster {can_gain(gain)}"
 

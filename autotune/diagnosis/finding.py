@@ -12,6 +12,7 @@ STANDARD_ERRORS = 2.0  # about 95 %
 
 # A ceiling this close to the program as it is says that the class of changes gains nothing.
 NO_GAIN = 1.05
+NOTHING = 1.005  # as it is shown
 # Shares of a step from which data, copies and time that no phase accounts for are worth a warning,
 # and critical: TraceML's 10 and 20 %, which the other tools' values lie around.
 WAIT_WARNING, WAIT_CRITICAL = 0.10, 0.20
@@ -64,7 +65,7 @@ def most_gain(share: float, *ceilings: Ceiling | None) -> float:
 def can_gain(gain: float) -> str:
     """What a gain is in a sentence."""
     if gain < NO_GAIN:
-        return f"can gain {percent(gain - 1)} at most" if gain > 1.005 else "would gain nothing"
+        return f"can gain {percent(gain - 1)} at most" if gain > NOTHING else "would gain nothing"
     return f"can gain up to {times(gain)}"
 
 

@@ -268,7 +268,9 @@ def _cost(context: Context, profiled: Profile, found: Found, verdict: Verdict) -
     if verdict.outcome == "faster" and verdict.speedup and pace:
         start_seconds = found.start_seconds(verdict.config)
         step_seconds = profiled.step_seconds * profiled.samples_per_second / pace
-        gain = verdict.speedup.low if verdict.is_rough else verdict.speedup.estimate  # as it is told
+        gain = (
+            verdict.speedup.low if verdict.is_rough else verdict.speedup.estimate
+        )  # as it is told
         saved = step_seconds * (1 - 1 / gain)
         steps = round((seconds + start_seconds) / saved) if saved > 0 else None
     return Cost(

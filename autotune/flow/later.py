@@ -10,6 +10,7 @@ from autotune.knobs.knob import Config, Semantics
 from autotune.measurement.interleaved.losses import LOSSES_WANTED
 from autotune.measurement.interleaved.turns import Turns
 from autotune.measurement.untimed.through import Through
+from autotune.source.loops.not_come_to import not_come_to
 from autotune.source.program import Program
 from autotune.verdict.contestants import BASELINE, TUNED, parity_in_turns, promised
 from autotune.verdict.parity import Parity, may_be_chance, may_be_the_seeds
@@ -28,6 +29,14 @@ def to_be_marked(program: Program | None) -> dict[str, str]:
         return {}
     texts = {path: script.text for path, script in program.scripts.items()}
     return {} if any(map(_READS_CODE.search, texts.values())) else texts
+
+
+def what_was_not_seen(program: Program | None, ran: tuple[Through, Through] | None) -> str:
+    """What of the text of a `program` the run of it as it is, of two that `ran`, did not come to,
+    as the sentence on them goes on.
+    """
+    named = not_come_to(program, ran[0].not_come_to) if program and ran else ""
+    return f"; those of the program as it is did not come to {named}" if named else ""
 
 
 def parity_later(

@@ -12,7 +12,7 @@ from autotune.diagnosis.validation import steps_of_an_epoch, validation_share
 from autotune.flow.context import Context
 from autotune.flow.controls import Start
 from autotune.flow.emitting import without
-from autotune.flow.later import parity_later, to_be_marked
+from autotune.flow.later import parity_later, to_be_marked, what_was_not_seen
 from autotune.flow.next_best import in_order, suspect
 from autotune.flow.sooner import EPOCHS, INTERVAL, STEPS_PER_EPOCH, batches_of
 from autotune.knobs.knob import Config
@@ -22,7 +22,6 @@ from autotune.measurement.untimed.through import Through, run_through
 from autotune.outputs.patch import Emission
 from autotune.outputs.wording import settings
 from autotune.profiling.profile import Profile
-from autotune.source.loops.not_come_to import not_come_to
 from autotune.source.loops.seldom import Seldom, seldom, sooner
 from autotune.verdict import Parity, Verdict
 from autotune.verdict.answer import held_to
@@ -120,9 +119,7 @@ class _Through:
         compiles: bool = False,
         marks: Mapping[str, str] | None = None,
     ) -> Start:
-        """What starts it with a config, or with the text of files in the place of its own; with
-        `marks` in the text of these files.
-        """
+        """What starts it with a config, or with the text of files for its own, `marks` in those."""
         texts = {**self._texts, **(marks or {}), **(sources or {})}
         texts |= {path: self._sooner(texts[path], what) for path, what in self._seldom.items()}
         return functools.partial(
@@ -148,8 +145,8 @@ class _Through:
     def as_it_is(self, **how: Any) -> Through:
         """How the program as it is fares, with marks at what it comes to, if it can run so."""
         marks = to_be_marked(self._whole)
-        marked = self.of(marks=marks, **how) if marks else None
-        return self.of(**how) if marked is None or marked.failure else marked
+        found = self.of(marks=marks, **how)
+        return self.of(**how) if marks and found.failure else found
 
     def _sooner(self, text: str, what: Seldom) -> str:
         return sooner(text, what, interval=INTERVAL, batches=self._batches, epochs=EPOCHS)
@@ -283,9 +280,7 @@ class _Through:
                 f"; over {same.steps} steps of {'longer epochs' if self._are_longer else 'that'} "
                 "its losses are the program's own, within noise"
             )
-            if self._whole and self._compared and (late := self._compared[0].not_come_to):
-                named = not_come_to(self._whole, late)
-                said += f"; those of the program as it is did not come to {named}" if named else ""
+            said += what_was_not_seen(self._whole, self._compared)
         return said
 
 

@@ -82,7 +82,7 @@ def little_from_loading(profile: Profile) -> str:
     if gain is not None:
         if gain >= SMALLEST_GAIN or (waits or 0.0) >= _WAITS_NOTABLY:
             return ""
-        return f"with batches always at hand training gained {percent(gain)}: loading faster no more"
+        return f"with batches always at hand it trained {percent(gain)} faster: no more is to gain"
     if waits is None:
         return ""
     gain = _amdahl(min(1.0, waits + _taken_by_workers(profile)))

@@ -154,10 +154,12 @@ def _ceilings(result: Result) -> BarChart | None:
 
 
 def _most(ceiling: Ceiling) -> str:
-    """The most that it lets be gained, and whether that was not timed so; else why it is not known."""
+    """The most that it lets be gained, and if that was not timed; else why it is not known."""
     if ceiling.max_gain is None:
         return ceiling.reason
-    return f"{wording.ceiling(ceiling.max_gain)}{', by the share of the waits' * bool(ceiling.reason)}"
+    return (
+        f"{wording.ceiling(ceiling.max_gain)}{', by the share of the waits' * bool(ceiling.reason)}"
+    )
 
 
 def _capital(text: str) -> str:

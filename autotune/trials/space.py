@@ -87,9 +87,7 @@ class Space:
             choices={each: values for each, values in self.choices.items() if each not in gone},
             own={each: value for each, value in self.own.items() if each not in gone},
             skipped=(
-                *_without_workers(
-                    self.skipped, whole if name == NUM_WORKERS else {}, self.closed
-                ),
+                *_without_workers(self.skipped, whole if name == NUM_WORKERS else {}, self.closed),
                 *(
                     SkippedKnob(knob=each, reason=why, refused=each == name)
                     for each, why in gone.items()
@@ -180,10 +178,11 @@ def build_space(
             SkippedKnob(knob=name, reason="nothing that is left to try has a use for it")
         )
     fixed = {name: value for name, value in read_all(profile.seen).items() if name not in own}
+    searched = {name for name, values in given.items() if values is not None}
     return Space(
         choices=choices,
         own=own,
-        skipped=_without_workers(skipped, fixed if profile.seen.loader else {}, closed),
+        skipped=_without_workers(skipped, fixed if profile.seen.loader else {}, closed - searched),
         fixed=fixed,
         closed=tuple(sorted(closed)),
         along={

@@ -85,8 +85,8 @@ def test_what_a_trials_doubt_means_is_said_once_below_the_trials(shown: io.Strin
 
     lines = shown.getvalue().splitlines()
     assert lines[3:] == [
-        "(unstable) Its windows ran at 9 to 20. Stop others.",
-        "(sped up) It sped up. Measure again.",
+        "(unstable, trial 1) Its windows ran at 9 to 20. Stop others.",
+        "(sped up, trial 2) It sped up. Measure again.",
     ]
 
 
@@ -114,7 +114,7 @@ def test_what_the_result_says_under_not_counted_is_not_said_twice(shown: io.Stri
         progress.trial_ended(builders.trial(1, {"threads": 1}, doubted), None)
 
     assert "no validation" not in shown.getvalue()
-    assert "(shaken) shaken." in shown.getvalue()
+    assert "(shaken, trial 1) shaken." in shown.getvalue()
 
 
 def test_without_a_doubt_nothing_is_explained(shown: io.StringIO) -> None:

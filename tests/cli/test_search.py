@@ -311,7 +311,7 @@ def test_validations_of_which_only_short_ones_were_seen_are_said_where_they_are_
 
     shown = " ".join(run("search", "photos.py").stdout.split())
 
-    said = "A validation of a few batches takes 1.60 s with these settings, and 800 ms before"
+    said = "Where its epochs are cut short a validation takes 1.60 s with these settings, and"
     assert (said in shown) is (tuned_seconds > 1)
 
 

@@ -14,7 +14,6 @@ from autotune.outputs.report import render
 from autotune.source.edits import EditOutcome
 from tests import builders
 
-
 context: Any = SimpleNamespace(target=SimpleNamespace(kind="script"))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autotune.flow import judging, through
+from autotune.flow import judging, later, through
 from autotune.flow.context import Options
 from autotune.flow.through import seen_through
 from autotune.knobs.knob import Config
@@ -130,13 +130,15 @@ def test_what_the_steps_that_are_compared_did_not_come_to_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(through, "parity_later", lambda *_: builders.parity(same_training=True))
-    monkeypatch.setattr(through, "not_come_to", lambda _, places: f"line {places[0].line}")
+    monkeypatch.setattr(later, "not_come_to", lambda _, places: "line 9" if places else "")
     place = Place(path="/train.py", line=9)
     for places in ((), (place,)):
         verdict, _, _ = judged(
             monkeypatch, lambda which: False, losses=60, own="pass", not_come_to=places
         )
-        assert verdict.through.endswith("within noise; those of the program as it is did not come to line 9") is bool(places)
+        assert verdict.through.endswith(
+            "within noise; those of the program as it is did not come to line 9"
+        ) is bool(places)
 
 
 @pytest.mark.parametrize(

@@ -92,10 +92,13 @@ class TestNumWorkers:
         )
 
     def test_is_left_out_where_training_does_not_wait(self) -> None:
-        busy = on_a_cpu(ceilings=ceilings(compute=1.01, data=9.0))
+        timed = ceilings(compute=1.01, data=9.0)
+        busy = on_a_cpu(ceilings=timed, phases={"data": 0.05, "forward": 0.95})
         assert reason("num_workers", busy) == (
-            "training hardly waits for data: loading faster can gain at most 1.0 %"
+            "with batches always at hand it trained 1.0 % faster: no more is to gain"
         )
+        waits = on_a_cpu(ceilings=timed, phases={"data": 0.2, "forward": 0.8})
+        assert offered("num_workers", waits) == (0, 1, 2), "it slowed down meanwhile, say"
 
     @pytest.mark.parametrize(("delivers", "is_offered"), [(1.15, True), (9.0, False)])
     def test_workers_that_hardly_keep_up_count_once_computing_is_faster(
@@ -225,7 +228,7 @@ class TestPrefetchFactor:
 
     def test_is_left_out_where_loading_computes(self) -> None:
         decoding = with_loader(on_a_cpu(), num_workers=1, prefetch_factor=2)
-        assert "computes rather than waits" in reason("prefetch_factor", decoding)
+        assert "compute rather than wait" in reason("prefetch_factor", decoding)
         unknown = replace(decoding, data_processor_share=None)
         assert "was not measured" in reason("prefetch_factor", unknown)
 
@@ -476,7 +479,7 @@ class TestModel:
             (with_machine(on_a_cpu(), compiler=""), "needs a C++ compiler"),
             (with_machine(on_a_gpu(), compiler=""), "needs a C compiler"),
             (with_model(on_a_cpu(), compiled="max-autotune"), "already (max-autotune)"),
-            (with_model(on_a_cpu(), of_torch=True), "passes over but for modules of other"),
+            (with_model(on_a_cpu(), of_torch=True), "is torch's own code"),
             (with_model(on_a_cpu(), of_torch=True, scripted=True), "TorchScript runs the"),
             (with_seen(on_a_cpu(), shapes=9), "9 shapes"),
             (with_seen(on_a_cpu(), calls=9), "numbers that the model is called with"),
@@ -662,7 +665,7 @@ class TestKeepFreedMemory:
         assert offered("keep_freed_memory", with_loader(given, num_workers=0)) == (False, True)
         said = reason("keep_freed_memory", with_loader(given, num_workers=2))
         assert (
-            "3,000 pages of memory a second from the system, not counting those of batches" in said
+            "3,000 pages of memory a second from the system (not counting those of batches" in said
         )
 
     def test_is_left_out_where_there_is_nothing_to_turn(

@@ -47,12 +47,14 @@ def test_a_rough_gain_is_told_with_why_it_is() -> None:
     profile, sure = builders.profile(), builders.verdict()
     assert timed(sure, profile).endswith("what later steps do otherwise is in no figure")
     rough = replace(sure, speedup=Ratio(estimate=1.8, low=1.2, high=2.6))
-    assert timed(rough, profile).endswith(
+    several = replace(rough, rounds=(3, 3, 2))
+    assert timed(several, profile).endswith(
         "since its turns, or its processes, differ among themselves"
     )
-    assert "one pair only" in timed(replace(rough, rounds=(8,)), profile)
+    assert "2 sets of processes only" in timed(rough, profile)
+    assert "one set of processes only" in timed(replace(rough, rounds=(8,)), profile)
     again = Doubt(name=TAKEN_AGAIN, evidence="", advice="")
-    assert "how much memory it takes anew" in timed(rough, builders.profile(doubts=(again,)))
+    assert "how much memory it takes anew" in timed(several, builders.profile(doubts=(again,)))
 
 
 def test_another_speed_in_turns_than_in_the_profile_is_told() -> None:

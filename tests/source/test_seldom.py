@@ -218,7 +218,10 @@ def test_loops_that_may_be_left_are_told(code: str, left: bool) -> None:
         ("if up: bad = 0\n        bad += 1\n        if bad == patience: thaw()", "bad == patience"),
         ("if up: bad = 0\n        bad += 1\n        if bad + 1 >= patience: thaw()", "bad + 1"),
         ("bad = 0\n        bad += 1\n        if bad > 20: thaw()", ""),  # of each epoch
-        ("n += 1\n        if n == 500:\n            evaluate()\n            n = 0", ""),  # every 500
+        (
+            "n += 1\n        if n == 500:\n            evaluate()\n            n = 0",
+            "",
+        ),  # every 500
         ("if up: bad = 0\n        bad += 1\n        if bad > 20: break", ""),
         ("count = len(batch)\n        if count > 0: thaw()", ""),  # keeps from failing
         ("best = loss\n        if loss < best: thaw()", ""),

@@ -214,4 +214,4 @@ def test_settings_are_said_as_everywhere() -> None:
     assert proposal is not None
     proposal = replace(proposal, config={"channels_last": True, "threads": 1}, expected_gain=1e-6)
     found = ending(planner, trials, proposal, 3.0)
-    assert found is not None and "channels_last on, threads 1 promises" in found.reason
+    assert found is not None and "expected of channels_last on, threads 1:" in found.reason

@@ -46,14 +46,12 @@ def count_samples(batch: object, batch_size: int | None = None) -> int:
     if batch_size is not None and batch_size in sizes:  # offsets of samples that lie in one row
         return batch_size
     listed = _count_listed(batch, batch_size)
-    if listed is not None:
-        return listed
-    if batch_size is not None and not sizes:
-        return batch_size
+    if listed is not None or not sizes:
+        return listed or batch_size or 1
     some = [size for size in sizes if 0 < size < (batch_size or 0)]
     if some:
         return max((some.count(size), size) for size in some)[1]
-    return sizes[0] if sizes else 1
+    return sizes[0]
 
 
 def _own_count(batch: object) -> int | None:

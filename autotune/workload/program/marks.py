@@ -51,8 +51,8 @@ class Marks:
         self._came[:] = bytes(_MOST)
 
     def not_come_to(self) -> tuple[Place, ...]:
-        """Where blocks begin that it has not come to, though it has come since its first step to the
-        block that the condition on them stands in.
+        """Where blocks begin that it has not come to, though since its first step it has come to
+        the block that the condition on them stands in.
         """
         numbers = {block: number for number, (_, block) in enumerate(self._blocks)}
         return tuple(
