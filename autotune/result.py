@@ -38,8 +38,8 @@ class Cost:
     @property
     def outlasts_a_run(self) -> bool:
         """Whether one run of the program is known to be too short to pay for the search."""
-        known = self.break_even_steps is not None and self.run_steps is not None
-        return known and (self.break_even_steps or 0) > (self.run_steps or 0)
+        run, even = self.run_steps, self.break_even_steps
+        return run is not None and even is not None and even > run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

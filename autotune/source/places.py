@@ -168,21 +168,22 @@ def copy_calls(program: Program, place: Place, hand_step: str) -> list[Call]:
         Refusal: there is none.
     """
     script, line = program.at(place, "the copy of the batch to the device", hand_step)
-
-    def copies(call: ast.Call) -> bool:
-        named = [keyword.value for keyword in call.keywords if keyword.arg in ("device", "other")]
-        target = [*call.args, *named][:1]
-        elsewhere = any(
-            _is_host(script, at) or script.qualified(at).startswith("torch.")  # a dtype
-            for at in target
-        )
-        return is_method(call, "cuda") or (is_method(call, "to") and bool(target) and not elsewhere)
-
-    found = _calls_at(script, line, copies)
+    found = _calls_at(script, line, lambda call: is_copy(script, call))
     if not found:
         raise refusal(script, line, "there is no .to(...) or .cuda() on this line", hand_step)
     first = [node for node in found if not _is_computed_of(script, node, found)]
     return [Call(script=script, node=node, what="copy") for node in first]
+
+
+def is_copy(script: Script, call: ast.Call) -> bool:
+    """Whether `call` is `x.to(...)` of a device, and not of a dtype alone, or `x.cuda(...)`."""
+    named = [keyword.value for keyword in call.keywords if keyword.arg in ("device", "other")]
+    target = [*call.args, *named][:1]
+    elsewhere = any(
+        _is_host(script, at) or script.qualified(at).startswith("torch.")  # a dtype
+        for at in target
+    )
+    return is_method(call, "cuda") or (is_method(call, "to") and bool(target) and not elsewhere)
 
 
 def _is_host(script: Script, device: ast.expr) -> bool:

@@ -40,6 +40,11 @@ class Load(nn.Module):
         ("weather[len(x)] = self.imputed(x)", False),
         ("weather[kind] = self.imputed(x)", False),  # an int, as it says
         ("at = int(x[0]); weather[at] = self.imputed(x)", False),
+        ("at = x.int(); weather[at] = self.imputed(x)", True),
+        ("at = x.round(); weather[at] = self.imputed(x)", True),
+        ("weather[x.int()] = self.imputed(x)", True),
+        ("at = x[0].item(); weather[at] = self.imputed(x)", False),
+        ("at = round(x[0] * 8); weather[at] = self.imputed(x)", False),
         ("at = 'warm'; weather[at] = self.imputed(x)", False),
         ("at = None; at = x.long(); weather[at] = self.imputed(x)", True),
         ("at = x.long(); weather[at] = self.imputed(x)", True),
@@ -78,3 +83,49 @@ def test_each_step_trains() -> None:
     assert put_in_a_branch(parsed({"/p/net.py": text}, Places(), "/p/net.py")) == ""
     text = text.replace("self.training:", "not self.training:")
     assert put_in_a_branch(parsed({"/p/net.py": text}, Places(), "/p/net.py")) != ""
+
+
+KEEPING = """\
+class Base(nn.Module):
+    def __init__(self):
+        self.found, self.other = {}, 0
+
+class Memory(Base):
+    def forward(self, x, known):
+        if known.any():
+            self.bank[known] = self.imputed(x)
+
+    def __init__(self):
+        CODE
+
+    def emptied(self):
+        LATER
+
+class Cache:
+    def __init__(self):
+        self.bank = OTHER
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "later", "other", "refused"),
+    [
+        ("self.bank = {}", "pass", "{}", False),
+        ("self.bank = {}", "pass", "torch.zeros(9, 8)", False),
+        ("self.bank = torch.zeros(9, 8)", "pass", "{}", True),
+        ("self.register_buffer('bank', torch.zeros(9, 8))", "pass", "{}", True),
+        ("self.register_buffer('bank', torch.zeros(9, 8))", "self.bank = []", "{}", True),
+        ("pass", "self.bank = torch.zeros(9, 8)", "{}", True),
+        ("pass", "self.bank = []", "0", False),
+        ("self.bank = None", "self.bank = {}", "0", False),
+        ("self.bank = {}", "self.bank = torch.stack(self.bank)", "0", True),
+    ],
+)
+def test_what_is_put_into_is_what_its_own_class_has(
+    code: str, later: str, other: str, refused: bool
+) -> None:
+    text = KEEPING.replace("CODE", code).replace("LATER", later).replace("OTHER", other)
+    place = put_in_a_branch(parsed({"/p/net.py": text}, Places(), "/p/net.py"))
+    assert place == ("net.py:8" if refused else "")
+    inherited = text.replace("self.bank[known]", "self.found[known]")
+    assert put_in_a_branch(parsed({"/p/net.py": inherited}, Places(), "/p/net.py")) == ""

@@ -53,3 +53,79 @@ def test_what_ends_the_program(between: str, after: str, line: int) -> None:
     program = parsed({"/p/train.py": text}, places, "/p/train.py")
     found = fatal_check(program, backward_call(program, ""), step_call(program, ""))
     assert (found.lineno if found else 0) == line
+
+
+OWN = """\
+import math
+
+def clipped(net):
+    return clip_grad_norm_(net.parameters(), 1.0)
+
+def exploded():
+    return not math.isfinite(norm)
+
+def far():
+    return exploded()
+
+def check():
+    if norm > 9: raise RuntimeError
+
+def late():
+    norm = time.time()
+    return norm > 9
+
+for epoch in range(9):
+    loss = criterion(net(x), y)
+    loss.backward()
+    BETWEEN
+    optimizer.step()
+"""
+CLOSURE = """\
+class Trainer:
+    def is_bad(self):
+        return not math.isfinite(self.norm)
+
+    def fit(self):
+        def exploded():
+            return not math.isfinite(norm)
+
+        for x, y in self.loader:
+            self.net(x).mean().backward()
+            BETWEEN
+            optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "between", "fatal"),
+    [
+        (OWN, "norm = clipped(net)\nif exploded(): raise RuntimeError", True),
+        (OWN, "norm = clipped(net)\nif far(): break", True),
+        (OWN, "norm = clipped(net)\ncheck()", True),
+        (OWN, "norm = clipped(net)\nif late(): break", False),
+        (OWN, "norm = loss.item()\nif exploded(): raise RuntimeError", False),
+        (OWN, "norm = clipped(net)\nworst = max(worst, norm)\nif worst > 9: break", True),
+        (OWN, "stats['norm'] = clipped(net)\nif stats['norm'] > 9: break", True),
+        (OWN, "stats.norm = clipped(net)\nif stats.norm > 9: break", True),
+        (OWN, "stats['loss'] = loss.item()\nif stats['loss'] > 9: break", False),
+        (CLOSURE, "norm = clipped(self.net)\nif exploded(): raise RuntimeError", True),
+        (CLOSURE, "self.norm = clipped(self.net)\nif self.is_bad(): return", True),
+        (CLOSURE, "self.norm = clipped(self.net)\nif self.norm > 9: return", True),
+        (CLOSURE, "self.norm = clipped(self.net)\nif self.count > 9: return", False),
+        (CLOSURE, "self.count += 1\nif self.count > 9: return", False),
+    ],
+)
+def test_what_a_function_of_its_own_reads_of_what_was_computed(
+    text: str, between: str, fatal: bool
+) -> None:
+    margin = next(line for line in text.splitlines() if "BETWEEN" in line).partition("B")[0]
+    text = text.replace("BETWEEN", between.replace("\n", f"\n{margin}"))
+    lines = text.splitlines()
+    backward, step = (
+        Place(path="/p/train.py", line=next(n for n, at in enumerate(lines, 1) if each in at))
+        for each in (".backward()", "optimizer.step()")
+    )
+    places = Places(backward=backward, step=step)
+    program = parsed({"/p/train.py": text}, places, "/p/train.py")
+    found = fatal_check(program, backward_call(program, ""), step_call(program, ""))
+    assert (found is not None) == fatal

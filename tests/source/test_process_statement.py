@@ -6,6 +6,7 @@ import pytest
 
 from autotune.source.edits import Place, Places, ProcessStatement
 from autotune.source.program import parsed
+from autotune.source.refusals.shrinking import asked_whether_zero
 from autotune.source.rewrite import rewrite
 from autotune.source.rewrites.process import process_statement
 from tests.source.programs import PATH, check, rewritten
@@ -482,6 +483,33 @@ def test_what_asks_whether_shrinking_numbers_are_zero_keeps_them(shrink: str, as
     outcome = rewritten(HEAT.format(shrink=shrink, asks=asks), flush)
     assert outcome.statuses == (["refused"] if refused else ["done"])
     assert ("asks" in outcome.reason) == refused
+
+
+@pytest.mark.parametrize(
+    ("asks", "refused"),
+    [
+        ("zero = torch.zeros(())\nif (heat != zero).any(): cool()", True),
+        ("cold = heat == floor", True),
+        ("warm = torch.count_nonzero(heat > 1e-40)", True),
+        ("warm = heat > -1e-40", True),
+        ("warm = 0 < heat < 1", True),
+        ("warm = (heat > 0.5).any()", False),
+        ("warm = heat > floor", False),
+        ("warm = heat == 0.5 or heat != -1", False),
+        ("same = heat.shape == other.shape", False),
+        ("score = torch.rsqrt(heat)", True),
+        ("score = ops.reciprocal(heat)", True),
+        ("score = special.log2(heat)", True),
+        ("score = self.xp.log(heat)", True),
+        ("import cupy as cp\nscore = cp.log(heat)", True),
+        ("import tensorflow as tf\nscore = tf.math.log(heat)", True),
+        ("self.log('heat', heat)", False),
+        ("wandb.run.log({'heat': heat})", False),
+    ],
+)
+def test_what_is_compared_with_zero_under_another_name_is(asks: str, refused: bool) -> None:
+    text = f"import torch\nheat = torch.ones(8)\nfor x in loader:\n    heat.mul_(0.9)\n{asks}\n"
+    assert (asked_whether_zero(parsed({PATH: text}, Places(), PATH)) != "") == refused
 
 
 @pytest.mark.parametrize(

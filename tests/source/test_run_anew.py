@@ -1,11 +1,12 @@
 """Workers are left out where each would import the main script, and with it run the training."""
 
 import multiprocessing
+from dataclasses import replace
 
 import pytest
 
-from autotune.source.edits import LoaderArgument
-from tests.source.programs import rewritten
+from autotune.source.edits import LoaderArgument, Place
+from tests.source.programs import PATH, places_of, rewritten
 
 WORKERS = LoaderArgument(name="num_workers", code="2")
 TRAINING = """\
@@ -80,3 +81,56 @@ def test_what_is_forked_imports_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["spawn"])
     assert rewritten(forking, WORKERS).statuses == ["done"]
     assert rewritten(program(), WORKERS).statuses == ["refused"]
+
+
+OWN = """\
+class Own(DataLoader):
+    def __init__(self, data, **kwargs):
+        super().__init__(data, {context}**kwargs)
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("context", "later", "refused"),
+    [
+        ("", "", False),
+        ('multiprocessing_context=mp.get_context("spawn"), ', "", True),
+        ('multiprocessing_context="spawn", ', "", True),
+        ("multiprocessing_context=None, ", "", False),
+        ('multiprocessing_context=mp.get_context("fork"), ', "", False),
+        ("", 'loader.multiprocessing_context = "spawn"\n', True),
+        ("", 'loader.multiprocessing_context = mp.get_context("forkserver")\n', True),
+        ("", 'loader.multiprocessing_context = "fork"\n', False),
+    ],
+)
+def test_a_class_of_its_own_or_an_attribute_may_say_how_workers_are_started(
+    context: str, later: str, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["fork", "spawn"])
+    other = 'with mp.get_context("spawn").Pool(4) as pool:\n    pool.map(fetch, urls)'
+    text = program(start=f"{OWN.format(context=context)}{other}")
+    text = text.replace("loader = DataLoader", "loader = Own").replace(
+        "for x, y", f"{later}for x, y"
+    )
+    lines = text.splitlines()
+    loader, within = (
+        next(number for number, at in enumerate(lines, 1) if each in at)
+        for each in ("loader = Own", "super()")
+    )
+    places = replace(
+        places_of(text),
+        loader=Place(path=PATH, line=loader),
+        loader_class=Place(path=PATH, line=within),
+    )
+    outcome = rewritten(text, WORKERS, places=places)
+    assert outcome.statuses == (["refused"] if refused else ["done"]), outcome.reason
+    assert outcome.reason.startswith("each worker may import the main script") == refused
+
+
+def test_what_the_class_of_another_loader_says_is_not_of_the_training_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["fork", "spawn"])
+    other = OWN.format(context='multiprocessing_context=mp.get_context("spawn"), ')
+    assert rewritten(program(start=other), WORKERS).statuses == ["done"]

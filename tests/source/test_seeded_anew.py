@@ -115,14 +115,36 @@ def test_the_generator_of_another_loader_says_nothing_of_the_training(
     assert set(anew) == ({"loader"} if "order" in seeds or not seen else set())
 
 
-def test_a_loader_of_another_s_that_is_built_with_one_in_each_epoch() -> None:
-    made = "loader = DataLoader(x, generator=torch.Generator().manual_seed(3))"
-    text = TEXT.replace("EPOCH", made)
-    line = text.splitlines().index("loader = DataLoader(dataset, generator=order)") + 1
+OTHER = "DataLoader(x, generator=torch.Generator().manual_seed(3))"
+SAME = "loader = DataLoader(train, shuffle=True, generator=torch.Generator().manual_seed(3))"
+ANEW = f"def anew():\n    {SAME}\n    return loader\n\n\nnp.random.seed(1)"
+
+
+@pytest.mark.parametrize(
+    ("built", "seen", "line"),
+    [
+        (f"held_out = {OTHER}", "loader = DataLoader(dataset, generator=order)", 0),
+        (f"loader = {OTHER}", "loader = DataLoader(dataset, generator=order)", 26),
+        (f"loader = {OTHER.replace('3', 'epoch')}", "loader = DataLoader(x)", 0),
+        (SAME, SAME, 26),
+        (f"held_out = {OTHER}", SAME, 0),
+        ("pass", SAME, 0),
+        ("loader = anew()", SAME, 22),
+    ],
+)
+def test_a_loader_that_each_epoch_builds_is_another_s_or_that_of_the_training_anew(
+    built: str, seen: str, line: int
+) -> None:
+    text = TEXT.replace("loader = DataLoader(dataset, generator=order)", seen)
+    text = text.replace("np.random.seed(1)", ANEW) if "anew()" in built else text
+    lines = text.splitlines()
+    backward = lines.index("        loss_of(net(x), y).backward()") + 1
     places = Places(
-        loader=Place(path="/p/train.py", line=line), backward=Place(path="/p/train.py", line=17)
+        loader=Place(path="/p/train.py", line=lines.index(seen) + 1),
+        backward=Place(path="/p/train.py", line=backward),
     )
-    assert seeded_anew(parsed({"/p/train.py": text}, places, "/p/train.py")) == {}
+    program = parsed({"/p/train.py": text.replace("EPOCH", built)}, places, "/p/train.py")
+    assert seeded_anew(program) == ({"loader": f"train.py:{line}"} if line else {})
 
 
 def test_those_that_a_caller_moves_on_are_not() -> None:

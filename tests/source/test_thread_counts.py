@@ -1,8 +1,13 @@
 """The number of threads is left alone where the program computes with it."""
 
+from unittest.mock import Mock
+
 import pytest
 
-from autotune.source.edits import ProcessStatement
+from autotune.source.edits import Places, ProcessStatement
+from autotune.source.program import parsed
+from autotune.source.refusals import thread_counts
+from autotune.source.refusals.thread_counts import counted_by_threads, counted_by_workers
 from tests.source.programs import rewritten
 
 THREADS = ProcessStatement(code="torch.set_num_threads(1)", threads=True)
@@ -67,3 +72,38 @@ def test_other_switches_are_not_asked() -> None:
     text = "import torch\n\nlanes = 32 * torch.get_num_threads()\n"
     benchmark = ProcessStatement(code="torch.backends.cudnn.benchmark = True")
     assert rewritten(text, benchmark).statuses == ["done"]
+
+
+@pytest.mark.parametrize(
+    ("train", "refused"),
+    [
+        ("from common import THREADS\nlr = base * THREADS", True),
+        ("from common import THREADS as lanes\nlr = base * lanes", True),
+        ("from common import *\nlr = base * THREADS", True),
+        ("import common\nlr = base * common.THREADS", True),
+        ("from project import common\nlr = base * common.THREADS", True),
+        ("from common import THREADS\nprint(THREADS)", False),
+        ("import common\nlog.info('%d threads', common.THREADS)", False),
+        ("THREADS = 4\nlr = base * THREADS", False),
+        ("lr = base * args.THREADS", False),
+    ],
+)
+def test_what_another_file_has_of_it_may_only_be_told_there_too(train: str, refused: bool) -> None:
+    common = 'import torch\nTHREADS = torch.get_num_threads()\nprint(f"{THREADS} threads")\n'
+    texts = {"/p/common.py": common, "/p/train.py": f"{train}\n"}
+    found = counted_by_threads(parsed(texts, Places(), "/p/train.py"))
+    assert found == ("common.py:2" if refused else "")
+
+
+def test_a_loader_is_asked_for_its_workers_in_any_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {
+        "/p/data.py": "print(loader.num_workers)\n",
+        "/p/test.py": "test_loader = DataLoader(x, num_workers=loader.num_workers)\n",
+        "/p/train.py": "print(loader.num_workers)\n",
+    }
+    told = Mock(side_effect=thread_counts.only_told)
+    monkeypatch.setattr(thread_counts, "only_told", told)
+    assert counted_by_workers(parsed(texts, Places(), "/p/train.py")) == ""
+    assert told.call_count == 1
+    texts["/p/train.py"] = "lr = base * loader.num_workers\n"
+    assert counted_by_workers(parsed(texts, Places(), "/p/train.py")) == "train.py:1"

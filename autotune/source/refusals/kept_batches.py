@@ -7,16 +7,15 @@ from collections.abc import Iterator, Sequence, Set
 
 from autotune.source.loops.around_training import own_loops, running
 from autotune.source.loops.loss import names_in, stored_names
+from autotune.source.places import is_copy
 from autotune.source.program import Program
-from autotune.source.reach import calls_in
 from autotune.source.refusals.batch_uses import batch_of
-from autotune.source.script import Script, covers, is_method, last_name, straight
+from autotune.source.script import Script, covers, is_method, straight
 
 _BY_NAME = "file_system"  # torch's other strategy of sharing them, without open files
 _KEEPING = frozenset(("append", "extend", "add", "put", "appendleft", "update"))
 _SHOWING = frozenset(("detach", "cpu", "view", "squeeze", "numpy"))  # the same memory, on a CPU
 _EMPTYING = frozenset(("clear", "pop", "popleft"))
-_COPYING = ("to", "cuda")
 
 
 def kept_for_good(program: Program) -> str:
@@ -69,15 +68,58 @@ def _keeps(method: ast.FunctionDef, begun: Set[str]) -> bool:
 
 def _copied(program: Program, script: Script, loop: ast.AST) -> Iterator[tuple[int, str]]:
     """The variables that each turn of `loop` gives what was copied to a device by a call that was
-    seen to do so, and where in the text it has.
+    seen to do so, and nothing else after that, and where in the text it has.
     """
     lines = [at.line for at in program.places.copies if at.path == script.path]
-    for node in straight(getattr(loop, "body", ())):
-        for target, value in _given(node):
-            calls = [at for at in calls_in(value) if last_name(at.func) in _COPYING]
-            seen = any(covers(at, line) for at in calls for line in lines)
-            if seen and not any(_tensors(value)):
-                yield from ((script.end(node), name) for name in stored_names(target))
+    given = [
+        (script.end(node), stored_names(target))
+        for node in straight(getattr(loop, "body", ()))
+        for target, value in _given(node)
+        if _is_copied(script, value, lines)
+    ]
+    copied = set[str]().union(*(names for _, names in given))
+    for end, names in given:
+        later = set(_given_later(script, loop, end, copied))
+        yield from ((end, name) for name in names - later)
+
+
+def _is_copied(script: Script, value: ast.expr, lines: Sequence[int]) -> bool:
+    """Whether `value` is what a call on one of these `lines` copied to a device, or made of that by
+    its methods, or nothing but such side by side.
+    """
+    match value:
+        case ast.Call() if is_copy(script, value) and any(covers(value, at) for at in lines):
+            return True
+        case (
+            ast.Call(func=ast.Attribute(value=part))
+            | ast.Subscript(value=part)
+            | ast.ListComp(elt=part)
+            | ast.GeneratorExp(elt=part)
+            | ast.DictComp(value=part)
+            | ast.Call(func=ast.Name(id="list" | "tuple"), args=[ast.GeneratorExp(elt=part)])
+        ):
+            parts = [part]
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Dict(values=parts):
+            pass
+        case _:
+            return False
+    return bool(parts) and all(_is_copied(script, part, lines) for part in parts)
+
+
+def _given_later(script: Script, loop: ast.AST, end: int, copied: Set[str]) -> Iterator[str]:
+    """The variables that `loop` gives a batch, or a part of one, after `end`: not what is computed,
+    or part of what is `copied`.
+    """
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Assign | ast.For) and script.start(node) >= end:
+            for target, value in _given(node):
+                if _is_drawn(value) or not copied >= set(_tensors(value)):
+                    yield from stored_names(target)
+
+
+def _is_drawn(value: ast.expr) -> bool:
+    """Whether `value` is the next batch."""
+    return isinstance(value, ast.Call) and ast.unparse(value.func) == "next"
 
 
 def _given(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -87,6 +129,8 @@ def _given(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield from zip(names, values, strict=False)
         case ast.Assign(targets=targets, value=value):
             yield from ((target, value) for target in targets)
+        case ast.For(target=target, iter=value):
+            yield target, value
 
 
 def _before(
@@ -103,9 +147,8 @@ def _batch_names(script: Script, loop: ast.AST, copied: Sequence[tuple[int, str]
         more = set[str]()
         for node in ast.walk(loop):
             if isinstance(node, ast.Assign):
-                drawn = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "next"
                 held = own - _before(script, node, copied)
-                if drawn or any(each in held for each in _tensors(node.value)):
+                if _is_drawn(node.value) or any(each in held for each in _tensors(node.value)):
                     more |= {name for target in node.targets for name in stored_names(target)}
         if more <= own:
             return own

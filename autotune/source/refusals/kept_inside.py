@@ -61,20 +61,25 @@ def kept_in(method: Function) -> Iterator[tuple[str, ast.expr]]:
     """The attributes of its object that `method` gives values or adds to, each with the value."""
     for node in ast.walk(method):
         match node:
-            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
-                pairs = list(zip(targets, values, strict=False))
-            case ast.Assign(targets=targets, value=value):
-                each = [at.elts if isinstance(at, ast.Tuple) else [at] for at in targets]
-                pairs = [(target, value) for some in each for target in some]
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
-                pairs = [(target, value)]
             case ast.Call(func=ast.Attribute(value=target, attr=name), args=values) if (
                 name in GATHERING
             ):
                 pairs = [(target, value) for value in values]
             case _:
-                continue
+                pairs = list(given_by(node))
         yield from ((name, value) for target, value in pairs if (name := _own_attribute(target)))
+
+
+def given_by(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What `node` assigns which value: side by side, each its own."""
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+            yield from zip(targets, values, strict=False)
+        case ast.Assign(targets=targets, value=value):
+            each = [at.elts if isinstance(at, ast.Tuple) else [at] for at in targets]
+            yield from ((target, value) for some in each for target in some)
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            yield target, value
 
 
 def _own_attribute(target: ast.expr) -> str:

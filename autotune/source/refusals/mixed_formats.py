@@ -6,11 +6,12 @@ import ast
 from collections.abc import Collection, Iterator, Set
 from itertools import pairwise
 
+from autotune.source.loops.kinds import with_bases
 from autotune.source.named import functions_by_name
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.refusals.kept_inside import OTHER_FORMAT, forward_methods, kept_in
-from autotune.source.script import Function, Script, last_name
+from autotune.source.refusals.kept_inside import OTHER_FORMAT, forward_methods, given_by
+from autotune.source.script import Function, Script, is_method, last_name
 
 # Methods that put their last argument into their tensor, both of one format.
 _PUTTING = frozenset(("index_add_", "index_copy_", "index_put_", "masked_scatter_", "scatter_"))
@@ -18,7 +19,7 @@ _PUTTING = frozenset(("index_add_", "index_copy_", "index_put_", "masked_scatter
 _CASTS = OTHER_FORMAT | {"to", "type", "type_as", "bfloat16"}
 _FLOAT32 = frozenset(("Embedding", "EmbeddingBag"))  # what these layers give under autocast
 _PLAIN = ("int", "str")
-_COUNTING = frozenset(("int", "item", "len", "round"))
+_COUNTING = frozenset(("int", "len", "round"))  # as builtins: methods of tensors give tensors
 _CONTAINERS = (ast.Dict, ast.DictComp, ast.List, ast.ListComp)
 _MAKING = frozenset(("dict", "list", "OrderedDict", "defaultdict"))
 _DEEP = 3  # so many variables, or methods, a tensor is followed through to what it was made from
@@ -61,9 +62,12 @@ def _numbers(method: Function) -> set[str]:
 
 def _is_number(value: ast.expr) -> bool:
     """Whether `value` is one, by itself, or a text."""
-    if isinstance(value, ast.Constant):
-        return isinstance(value.value, int | str) and not isinstance(value.value, bool)
-    return isinstance(value, ast.Call) and last_name(value.func) in _COUNTING
+    match value:
+        case ast.Constant(value=constant):
+            return isinstance(constant, int | str) and not isinstance(constant, bool)
+        case ast.Call(func=ast.Name(id=name)):
+            return name in _COUNTING
+    return is_method(value, "item")
 
 
 def _put(node: ast.AST, numbers: Set[str]) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -120,31 +124,43 @@ def _is_a_layers(script: Script, call: ast.Call, deep: int = _DEEP) -> bool:
             if methods := [each for each in functions if _class_round(script, each) is kind]:
                 inside = (at for each in methods for at in calls_in(each))
                 return deep > 0 and any(_is_a_layers(script, at, deep - 1) for at in inside)
-            return not _is_float32(script, name)
+            return not _is_float32(script, call, name)
         case ast.Subscript(value=ast.Attribute(value=ast.Name(id="self"))):
             return True
     return False
 
 
-def _class_round(script: Script, node: ast.AST) -> ast.AST | None:
+def _class_round(script: Script, node: ast.AST) -> ast.ClassDef | None:
     return next((at for at in script.ancestors(node) if isinstance(at, ast.ClassDef)), None)
 
 
-def _is_float32(script: Script, name: str) -> bool:
-    """Whether the layer `name` is one whose outcome autocast leaves in float32."""
-    layers = _begun_as(script, name)
+def _is_float32(script: Script, call: ast.Call, name: str) -> bool:
+    """Whether the layer `name`, which `call` calls, is one that autocast leaves in float32."""
+    layers = _kept_as(script, call, name)
     made = (isinstance(at, ast.Call) and last_name(at.func) in _FLOAT32 for at in layers)
     return bool(layers) and all(made)
 
 
-def _begun_as(script: Script, name: str) -> list[ast.expr]:
-    """What objects have as their attribute `name` from the beginning."""
-    return [
-        value
-        for each in functions_by_name(script).get("__init__", ())
-        for attribute, value in kept_in(each)
-        if attribute == name
-    ]
+def _kept_as(script: Script, node: ast.AST, name: str) -> list[ast.expr]:
+    """What the class round `node` gives its objects as their attribute `name`, besides None; so do
+    those that it inherits from.
+    """
+    classes = [at for at in script.nodes if isinstance(at, ast.ClassDef)]
+    kind = _class_round(script, node)
+    parts = [part for at in with_bases(classes, kind) for part in ast.walk(at)] if kind else []
+    given = [each for part in parts for each in (*given_by(part), *_registered(part))]
+    values = (value for target, value in given if ast.unparse(target) == f"self.{name}")
+    return [at for at in values if not (isinstance(at, ast.Constant) and at.value is None)]
+
+
+def _registered(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The attribute that `node` makes a buffer, with `node`."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(value=owner, attr="register_buffer"),
+            args=[ast.Constant(value=str(name)), *_],
+        ):
+            yield ast.Attribute(value=owner, attr=name, ctx=ast.Store()), node
 
 
 def _takes_all(script: Script, method: Function, into: ast.expr) -> bool:
@@ -153,7 +169,7 @@ def _takes_all(script: Script, method: Function, into: ast.expr) -> bool:
         case ast.Name(id=name):
             made = list(_made(method, [name]))
         case ast.Attribute(value=ast.Name(id="self"), attr=name):
-            made = _begun_as(script, name)
+            made = _kept_as(script, method, name)
         case _:
             return False
     return bool(made) and all(

@@ -2,8 +2,9 @@
 
 import ast
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from autotune.source.loops.indirect import shared_names
 from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.places import Call
 from autotune.source.program import Program
@@ -50,15 +51,16 @@ def fatal_check(program: Program, backward: Call, step: Call) -> ast.expr | ast.
     after = [at for at in parts if begins < script.start(at) < ends]
     between = [at for at in after if script.start(at) < steps]
     sees = functools.partial(_sees, program)
-    computed = _computed(between, sees)
-    renewed = list(_renewed(script, getattr(around, "body", script.tree.body), computed, steps))
+    computed = _computed(program, between)
+    block = getattr(around, "body", script.tree.body)
+    renewed = list(_renewed(program, script, block, computed, steps))
     for at in after:
         if at in between and (_is_strict(at) or _ends_inside(program, at, computed)):
             return at
         for test in _asked(script, at, loop, after):
             seen = sees if at in between else _is_grad
             anew = {name for given, name in renewed if given < script.start(at)}
-            if names_in(test) & (computed - anew) or any(map(seen, ast.walk(test))):
+            if _names(program, test) & (computed - anew) or any(map(seen, ast.walk(test))):
                 return at
     return None
 
@@ -73,39 +75,79 @@ def _sees(program: Program, node: ast.AST) -> bool:
     return any(map(may_see_gradients, inside)) if own else may_see_gradients(node)
 
 
-def _computed(nodes: Sequence[ast.AST], sees: Callable[[ast.AST], bool]) -> set[str]:
+def _computed(program: Program, nodes: Sequence[ast.AST]) -> set[str]:
     """The variables that `nodes` give values which come from what may look at gradients."""
     given = [
-        (at.value, stored_names(at))
+        (at.value, _given(at))
         for at in nodes
         if isinstance(at, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.NamedExpr) and at.value
     ]
-    given += [(at.iter, stored_names(at.target)) for at in nodes if isinstance(at, ast.For)]
-    found: set[str] = set()
-    while more := [
-        names
-        for value, names in given
-        if names - found and (names_in(value) & found or any(map(sees, ast.walk(value))))
-    ]:
-        found = found.union(*more)
+    given += [(at.iter, _given(at.target)) for at in nodes if isinstance(at, ast.For)]
+    sees = functools.partial(_sees, program)
+    found = set[str]().union(*(own for value, own in given if any(map(sees, ast.walk(value)))))
+    parts = [(_names(program, value), own) for value, own in given]
+    while more := {name for names, own in parts if names & found for name in own} - found:
+        found |= more
     return found
 
 
+def _given(node: ast.AST) -> set[str]:
+    """The variables that `node` gives a value, whole or in part (`stats["norm"] = ...`)."""
+    kinds = ast.Name | ast.Attribute | ast.Subscript
+    targets = (at for at in ast.walk(node) if isinstance(at, kinds))
+    return {_owner(at) for at in targets if isinstance(at.ctx, ast.Store)} - {""}
+
+
+def _owner(target: ast.expr) -> str:
+    """`stats` of `stats["norm"]`, and of `stats.norm`; `self.stats` of `self.stats["norm"]`."""
+    while isinstance(target, ast.Attribute | ast.Subscript):
+        if isinstance(target, ast.Attribute) and _is_self(target.value):
+            return f"self.{target.attr}"
+        target = target.value
+    return last_name(target)
+
+
+def _names(program: Program, node: ast.AST) -> set[str]:
+    """The variables that `node` has, or a function of the program's reads that it comes to call."""
+    found = _variables(node)
+    for made in reached(program, [node]):
+        found |= _read_in(made) if isinstance(made, Function) else set()
+    return found
+
+
+def _read_in(function: Function) -> set[str]:
+    """The variables that `function` reads and does not have to itself."""
+    given = {at.arg for at in ast.walk(function) if isinstance(at, ast.arg)}
+    own = (stored_names(function) | given) - shared_names(function)
+    return _variables(function) - own
+
+
+def _variables(node: ast.AST) -> set[str]:
+    """The variables in `node`, and as `self.norm` the attributes of the object it is a method's."""
+    own = (at for at in ast.walk(node) if isinstance(at, ast.Attribute) and _is_self(at.value))
+    return (names_in(node) - {"self"}) | {f"self.{at.attr}" for at in own}
+
+
+def _is_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
 def _renewed(
-    script: Script, block: list[ast.stmt], computed: set[str], steps: int
+    program: Program, script: Script, block: list[ast.stmt], computed: set[str], steps: int
 ) -> Iterator[tuple[int, str]]:
     """The variables of those `computed` to which `block` gives other values after the step, always,
     and where in the text it has done so.
     """
     for at in straight(block):
         if isinstance(at, ast.Assign) and script.start(at) > steps:
-            seen = names_in(at.value) & computed or any(map(_is_grad, ast.walk(at.value)))
+            names = _names(program, at.value)
+            seen = names & computed or any(map(_is_grad, ast.walk(at.value)))
             yield from ((script.end(at), name) for name in stored_names(at) if not seen)
 
 
 def _ends_inside(program: Program, call: ast.AST, computed: set[str]) -> bool:
-    """Whether `call` comes to a function of the program's that ends it by what is not finite, other
-    than what it is given here, which comes from no gradients.
+    """Whether `call` comes to a function of the program's that ends it by what is `computed`, or by
+    what is not finite, other than what it is given here, which comes from no gradients.
     """
     if not (isinstance(call, ast.Call) and may_see_gradients(call)):
         return False
@@ -119,7 +161,8 @@ def _ends_inside(program: Program, call: ast.AST, computed: set[str]) -> bool:
         )
         asked = [at for test in tests for at in ast.walk(test)]
         finite = (at for at in asked if _is_finite(at))
-        if any(map(_is_grad, asked)) or not all(
+        read = computed & _read_in(made) if isinstance(made, Function) else set[str]()
+        if any(_is_grad(at) or _variables(at) & read for at in asked) or not all(
             _is_given_here(program, call, made, at, computed) for at in finite
         ):
             return True
@@ -138,7 +181,7 @@ def _is_given_here(
                 told = argument(call, function, name, bound=is_bound(script, function))
                 if function is made and told is not None and told is not call:
                     seen = any(map(may_see_gradients, ast.walk(told)))
-                    return not (seen or names_in(told) & computed)
+                    return not (seen or _names(program, told) & computed)
     return False
 
 

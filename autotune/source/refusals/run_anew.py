@@ -4,11 +4,13 @@ training from what an import runs.
 
 import ast
 import multiprocessing
+from collections.abc import Iterator
 
 from autotune.source.calls.building import Building
 from autotune.source.calls.keywords import given_value
 from autotune.source.calls.spreads import may_hide
 from autotune.source.loops.around_training import running
+from autotune.source.named import calls_by_name
 from autotune.source.program import Program
 from autotune.source.script import covers, is_guard, last_name
 
@@ -26,17 +28,40 @@ def run_anew(program: Program, at: Building) -> bool:
 
 def _start_method(program: Program, at: Building) -> str:
     """How its workers are started, as far as constants tell: the platform's way if they do not."""
-    given = given_value(at.call, _CONTEXT, at.signature)
-    methods = [given.value] if isinstance(given, ast.Constant) else []
-    is_given = may_hide(at.call, _CONTEXT) if given is None else not methods
-    says = {_SETS, _GETS} if is_given else {_SETS}
-    nodes = [at for script in program.scripts.values() for at in script.nodes]
-    for node in (*ast.walk(given or ast.Pass()), *nodes):
+    own = given_value(at.call, _CONTEXT, at.signature)
+    hidden = own is None and may_hide(at.call, _CONTEXT)
+    given = [own] if own is not None else list(_given_in_class(program))
+    given += _set_later(program)
+    constants = [each.value for each in given if isinstance(each, ast.Constant)]
+    made = [each for each in given if not isinstance(each, ast.Constant)]
+    says = {_SETS, _GETS} if made or hidden else {_SETS}
+    nodes = [node for each in made for node in ast.walk(each)]
+    nodes += (node for script in program.scripts.values() for node in script.nodes)
+    for node in nodes:
         match node:
             case ast.Call(func=function, args=[ast.Constant(value=str(method)), *_]):
-                methods += [method] if last_name(function) in says else []
+                constants += [method] if last_name(function) in says else []
     usual = multiprocessing.get_all_start_methods()[0]
-    return next((each for each in methods if isinstance(each, str)), usual)
+    return next((each for each in constants if isinstance(each, str)), usual)
+
+
+def _given_in_class(program: Program) -> Iterator[ast.expr]:
+    """What a loader's class of the program's own gives DataLoader as it (`super().__init__(...)`),
+    where the training's is of such a one.
+    """
+    if program.places.loader_class is not None:
+        for script in program.scripts.values():
+            for call in calls_by_name(script).get("__init__", ()):
+                yield from (each.value for each in call.keywords if each.arg == _CONTEXT)
+
+
+def _set_later(program: Program) -> Iterator[ast.expr]:
+    """What a loader is given as it when it is there (`loader.multiprocessing_context = ...`)."""
+    for script in program.scripts.values():
+        for node in script.nodes:
+            match node:
+                case ast.Assign(targets=[ast.Attribute(attr=name)], value=value):
+                    yield from [value] if name == _CONTEXT else []
 
 
 def _trains_on_import(program: Program) -> bool:

@@ -54,17 +54,39 @@ def seeded_anew(program: Program) -> dict[str, str]:
 
 def _loaders(program: Program) -> set[ast.Call]:
     """The calls that build loaders, by their names; of those named as the one that was seen to
-    build the training's, that alone.
+    build the training's, that alone, and what may build it anew.
     """
-    found = {
-        call: place is not None and script.path == place.path and covers(call, place.line)
-        for place in [program.places.loader]
+    place = program.places.loader
+    calls = [
+        (script, call)
         for script in program.scripts.values()
         for call in script.calls
         if "loader" in last_name(call.func).lower()
+    ]
+    seen = [
+        (script, call)
+        for script, call in calls
+        if place is not None and script.path == place.path and covers(call, place.line)
+    ]
+    names = {last_name(call.func) for _, call in seen}
+    known = {each for script, call in seen for each in _known_by(script, call)}
+    return {
+        call
+        for script, call in calls
+        if last_name(call.func) not in names or not known.isdisjoint(_known_by(script, call))
     }
-    seen = {last_name(call.func) for call, is_seen in found.items() if is_seen}
-    return {call for call, is_seen in found.items() if is_seen or last_name(call.func) not in seen}
+
+
+def _known_by(script: Script, call: ast.Call) -> Iterator[tuple[object, ...]]:
+    """What another call has in common with `call` that builds the same loader anew: its statement
+    says the same, or gives the same variable or attribute its value.
+    """
+    statement = script.statement(call)
+    yield (script.meaning(statement),)
+    for target in getattr(statement, "targets", ()):
+        kind = Function if isinstance(target, ast.Name) else ast.ClassDef
+        holder = next((at for at in script.ancestors(call) if isinstance(at, kind)), None)
+        yield (script.path, holder, ast.unparse(target))
 
 
 def _is_own(given: ast.AST | None) -> bool:

@@ -4,11 +4,13 @@ they are zero: where small ones are taken for it, that comes true too soon.
 
 import ast
 from collections.abc import Iterator
+from itertools import pairwise
 
 from autotune.source.loops.indirect import shared_names
 from autotune.source.program import Program
 from autotune.source.reach import is_bound
 from autotune.source.refusals.shrunk import shrunk
+from autotune.source.refusals.small_numbers import SMALLEST_NORMAL
 from autotune.source.script import Function, Script, last_name
 
 # What is another for zero than for the smallest number.
@@ -18,7 +20,9 @@ _ASKING = _LOGARITHMS | frozenset(
 )
 # What is looked at of a tensor that is none of its numbers.
 _ABOUT = frozenset(("shape", "size", "dim", "ndim", "numel", "device", "dtype", "grad"))
-_LIBRARIES = frozenset(("torch", "np", "numpy", "math", "cmath", "scipy", "jax"))
+_LIBRARIES = frozenset(
+    ("torch", "np", "numpy", "math", "cmath", "scipy", "jax", "cupy", "tf", "tensorflow", "xp")
+)
 _KEEPING = frozenset(("len", "clamp", "clamp_", "clamp_min", "maximum", "clip", "nan_to_num"))
 # A name of a function's, or an attribute's of any object.
 _Key = tuple[Function | None, str]
@@ -45,23 +49,34 @@ def asked_whether_zero(program: Program) -> str:
 def _asked(script: Script, node: ast.AST) -> Iterator[ast.expr]:
     """What `node` asks whether it is zero, or takes the logarithm of, or divides by."""
     match node:
-        case ast.Compare(left=left, comparators=[right]):
-            for one, other in ((left, right), (right, left)):
-                if isinstance(other, ast.Constant) and other.value == 0:
-                    yield one
+        case ast.Compare(left=left, ops=operators, comparators=others):
+            sides = pairwise((left, *others))
+            for by, (one, other) in zip(operators, sides, strict=True):
+                yield from [one] if _tells_zero(by, other) else []
+                yield from [other] if _tells_zero(by, one) else []
         case ast.Call(func=ast.Attribute(value=owner, attr=name), args=given) if name in _ASKING:
             yield from () if _is_told(script, node) else (owner, *given)
         case ast.BinOp(op=ast.Div(), right=divisor):
             yield divisor
 
 
+def _tells_zero(by: ast.cmpop, other: ast.expr) -> bool:
+    """Whether what is compared `by` this with `other` comes out otherwise as zero than as a number
+    that is all but zero.
+    """
+    if isinstance(other, ast.UnaryOp):
+        other = other.operand
+    if not isinstance(other, ast.Constant):
+        return isinstance(by, ast.Eq | ast.NotEq)
+    return isinstance(other.value, int | float) and abs(other.value) < SMALLEST_NORMAL
+
+
 def _is_told(script: Script, call: ast.Call) -> bool:
     """Whether a tracker is given it (`wandb.log(row)`, `self.log("loss", loss)`): a tensor's own
     logarithm is given nothing, and any other is a library's.
     """
-    library = script.qualified(call.func).partition(".")[0]
-    given = bool(call.args and last_name(call.func) in _LOGARITHMS)
-    return given and library not in _LIBRARIES
+    owners = script.qualified(call.func).split(".")[:-1]
+    return bool(call.args and last_name(call.func) == "log") and _LIBRARIES.isdisjoint(owners)
 
 
 class _Text:

@@ -6,11 +6,11 @@ from autotune.source.program import Program
 from autotune.source.script import Script, last_name
 
 # Of float32. What rounds to no number of it is zero in it with denormal ones, too.
-_SMALLEST, _SMALLEST_NORMAL = 2.0**-150, 2.0**-126
+_SMALLEST, SMALLEST_NORMAL = 2.0**-150, 2.0**-126
 ZERO_IN_BFLOAT16 = 2.0**-134  # what is smaller
 
 
-def denormal_constant(program: Program, below: float = _SMALLEST_NORMAL) -> str:
+def denormal_constant(program: Program, below: float = SMALLEST_NORMAL) -> str:
     """Where the program has one, and `below` this, to keep a logarithm or a quotient finite, say:
     file and line, "" where it has none. Taken for zero, it would keep nothing finite.
     """

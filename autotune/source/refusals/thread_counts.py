@@ -34,28 +34,27 @@ def counted_by_threads(program: Program) -> str:
     """Where torch is asked for the number of its threads, other than to tell it or to set it again:
     file and line, "" where it is not.
     """
-    for script in program.scripts.values():
-        if any(name in script.text for name in _ASKS):
-            harmless = only_told(program)
-            for call in script.calls:
-                called = script.qualified(call.func).rpartition(".")[2]
-                if called in _ASKS and call not in harmless:
-                    return script.at(call)
-    return ""
+    asked = [
+        (script, call)
+        for script in program.scripts.values()
+        if any(name in script.text for name in _ASKS)
+        for call in script.calls
+        if script.qualified(call.func).rpartition(".")[2] in _ASKS
+    ]
+    harmless = only_told(program) if asked else set[ast.AST]()
+    return next((script.at(call) for script, call in asked if call not in harmless), "")
 
 
 def counted_by_workers(program: Program) -> str:
     """Where a loader is asked how many workers it has, other than to tell it or to build another
     with as many: file and line, "" where none is.
     """
-    for script in program.scripts.values():
-        asked = [at for at in script.nodes if _asks_for_workers(at)]
-        harmless = only_told(program) if asked else set[ast.AST]()
+    scripts = program.scripts.values()
+    asked = [(script, at) for script in scripts for at in script.nodes if _asks_for_workers(at)]
+    harmless = only_told(program) if asked else set[ast.AST]()
+    for script in {script for script, _ in asked}:
         harmless |= {part for at in script.nodes for part in _passed(at)}
-        for node in asked:
-            if node not in harmless:
-                return script.at(node)
-    return ""
+    return next((script.at(node) for script, node in asked if node not in harmless), "")
 
 
 def _asks_for_workers(node: ast.AST) -> bool:
@@ -121,19 +120,43 @@ def only_told(program: Program) -> set[ast.AST]:
         told: list[ast.AST] = [call for call in script.calls if _tells(call)]
         told += [at for at in script.nodes if isinstance(at, ast.JoinedStr)]
         found.update(part for at in told for part in ast.walk(at))
-    while more := {at for some in keeping for at in _kept_for(program, *some, found)} - found:
+    others = [each for script in program.scripts.values() for each in _of_others(script)]
+    while True:
+        used = {name for node, name in others if node not in found}
+        more = {at for some in keeping for at in _kept_for(program, *some, found, used)}
+        if more <= found:
+            return found
         found |= more
-    return found
+
+
+def _of_others(script: Script) -> Iterator[tuple[ast.expr, str]]:
+    """What `script` reads of other files, by its name there: what it imports, what it asks a module
+    for by an attribute, and whatever it reads where it imports all (`from common import *`).
+    """
+    everything = "*" in script.imports
+    for node in script.nodes:
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+            root: ast.expr = node
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            if isinstance(root, ast.Name) and (everything or root.id in script.imports):
+                yield node, script.qualified(node).rpartition(".")[2]
 
 
 def _kept_for(
-    program: Program, script: Script, nodes: Sequence[ast.AST], found: Set[ast.AST]
+    program: Program,
+    script: Script,
+    nodes: Sequence[ast.AST],
+    found: Set[ast.AST],
+    used: Set[str],
 ) -> set[ast.AST]:
-    """What `nodes` give to variables, or back from functions, that only what is `found` uses."""
+    """What `nodes` give to variables, or back from functions, that only what is `found` uses; other
+    files have those that are `used` in them.
+    """
     kept = set[ast.AST]()
     names = [at for at in nodes if isinstance(at, ast.Name)]
     loaded = [at for at in names if isinstance(at.ctx, ast.Load)]
-    used = {at.id for at in loaded if at not in found}
+    used = used | {at.id for at in loaded if at not in found}
     is_told = {at.id for at in loaded} - used
     for at in nodes:
         match at:
