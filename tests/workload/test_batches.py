@@ -136,6 +136,7 @@ def stacked(count: int) -> torch.Tensor:
         ([stacked(1), torch.zeros(1)], 2, 1),
         (([sample()[0]] * 5, torch.tensor(1.0)), 8, 3),  # as many as a tensor's rows
         ([[], stacked(5)], 8, 5),
+        ([(torch.zeros(90), torch.zeros(8)), (torch.zeros(70), torch.zeros(8))], 8, 8),
     ],
 )
 def test_samples_that_lie_in_lists_are_counted(

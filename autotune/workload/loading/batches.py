@@ -42,12 +42,12 @@ def count_samples(batch: object, batch_size: int | None = None) -> int:
     own = _own_count(first)
     if own is not None:
         return own
-    sizes = [tensor.shape[0] for tensor in tensors(batch) if tensor.dim()]
-    if batch_size is not None and batch_size in sizes:  # offsets of samples that lie in one row
-        return batch_size
     listed = _count_listed(batch, batch_size)
+    sizes = [tensor.shape[0] for tensor in tensors(batch) if tensor.dim()]
     if listed is not None or not sizes:
         return listed or batch_size or 1
+    if batch_size is not None and batch_size in sizes:
+        return batch_size
     some = [size for size in sizes if 0 < size < (batch_size or 0)]
     if some:
         return max((some.count(size), size) for size in some)[1]
@@ -69,6 +69,8 @@ def _count_listed(batch: object, batch_size: int | None) -> int | None:
     parts = list(batch.values()) if isinstance(batch, Mapping) else batch
     if not isinstance(parts, (list, tuple)) or not parts:
         return None
+    if batch_size and all(_has_offsets(each, batch_size) for each in parts):
+        return batch_size
     rows = parts is batch and _are_alike(parts)
     listed = isinstance(parts[0], (list, tuple)) and bool(parts[0])
     if batch_size and (
@@ -85,6 +87,16 @@ def _count_listed(batch: object, batch_size: int | None) -> int | None:
     count = len(parts[0])
     as_long = all(_length(each) == count for each in parts)
     return count if as_long and count <= (batch_size or count) else None
+
+
+def _has_offsets(part: object, batch_size: int) -> bool:
+    """Whether it is samples in one row, with where each of them begins, as an EmbeddingBag has
+    them.
+    """
+    if not (isinstance(part, (list, tuple)) and all(map(torch.is_tensor, part))):
+        return False
+    begins = {each.dim() == 1 and each.shape[0] == batch_size for each in part}
+    return begins == {True, False}
 
 
 def _length(part: object) -> int | None:
