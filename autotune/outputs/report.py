@@ -158,7 +158,7 @@ def _most(ceiling: Ceiling) -> str:
     if ceiling.max_gain is None:
         return ceiling.reason
     return (
-        f"{wording.ceiling(ceiling.max_gain)}{', by the share of the waits' * bool(ceiling.reason)}"
+        f"{wording.ceiling(ceiling.max_gain)}{' (by share)' * bool(ceiling.reason)}"
     )
 
 

@@ -52,7 +52,7 @@ def told(folder: Path, epoch: str) -> list[list[str]]:
     ("epoch", "rule", "place"),
     [
         ("random.seed(5)", "seeded", "random train.py:25"),
-        ("model.eval()", "evaluated", "train.py:25"),
+        ("model.eval(); test(model)", "evaluated", "train.py:25"),
         ("pictures.noise = 0", "set later", "Pictures.noise train.py:25"),
         ("if epoch > 3: loss = 2 * loss", "stage", "train.py:25"),
     ],

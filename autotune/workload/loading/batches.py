@@ -69,12 +69,12 @@ def _count_listed(batch: object, batch_size: int | None) -> int | None:
     parts = list(batch.values()) if isinstance(batch, Mapping) else batch
     if not isinstance(parts, (list, tuple)) or not parts:
         return None
-    if batch_size and all(_has_offsets(each, batch_size) for each in parts):
-        return batch_size
     rows = parts is batch and _are_alike(parts)
     listed = isinstance(parts[0], (list, tuple)) and bool(parts[0])
     if batch_size and (
-        (rows and len(parts) == batch_size) or (listed and len(parts[0]) == batch_size)
+        (rows and len(parts) == batch_size)
+        or (listed and len(parts[0]) == batch_size)
+        or all(_has_offsets(each, batch_size) for each in parts)
     ):
         return batch_size
     several = listed or (rows and isinstance(parts[0], Mapping))
