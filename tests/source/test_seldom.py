@@ -90,6 +90,8 @@ def test_what_was_seen_to_run_counts_whatever_its_names_say() -> None:
         ("seen += 1\n        if seen > most: thaw()", {"seen > most"}),
         ("seen = seen + 1\n        late = seen > most", {"seen > most"}),
         ("weight = 0.1 if epoch < 30 else 1.0", {"epoch < 30"}),
+        ("if 700 <= step <= most: thaw()", {"700 <= step <= most"}),
+        ("if 0 < step < 700: thaw()", set()),
         ("if step == 1: thaw()", set()),  # as soon as can be
         ("if loss > 420: thaw()", set()),
         ("if step == 10 % every: thaw()", set()),
@@ -141,6 +143,7 @@ def test_the_loops_are_found(library: str) -> None:
         ("if (step + 1) == (a * b): x", "if (step + 1) == ((2 if step + 1 == 2 else a * b)): x"),
         ("x = 1 if epoch < n else 2", "x = 1 if epoch < min(n, 2) else 2"),
         ("if step == 421: x", "if step == 421: x"),
+        ("if n <= epoch < 90: x", "if min(n, 2) <= epoch < 90: x"),
     ],
     ids=[
         "a number",
@@ -151,14 +154,14 @@ def test_the_loops_are_found(library: str) -> None:
         "no Python",
         *("batches", "a generator", "wrapped", "a wrapped generator", "epochs", "a range"),
         "another function",
-        *("an event", "in parentheses, of several", "a phase", "another event"),
+        *("an event", "in parentheses, of several", "a phase", "another event", "a stretch"),
     ],
 )
 def test_it_comes_sooner(text: str, becomes: str) -> None:
     remainders = frozenset({"step % 100", "(step + 1) % (a * b)", "s % n"})
     what = Seldom(
         remainders=remainders,
-        stages=frozenset({"step == 420", "step + 1 == a * b", "epoch < n"}),
+        stages=frozenset({"step == 420", "step + 1 == a * b", "epoch < n", "n <= epoch < 90"}),
         inner=frozenset(
             {
                 *(": x in data", ": (a, b) in (c for c in d)", "train: x in range(a, b)"),

@@ -73,10 +73,15 @@ def beginnings(
     for node in script.nodes:
         match node:
             case ast.Compare(left=left, ops=[operator], comparators=[right]):
-                known = isinstance(operator, _OPERATORS) and is_count(left, names)
-                known = known and ast.unparse(_counter(left)) not in waiting
-                if known and _is_large(right) and _begins(script, node):
-                    yield node
+                count, limit = left, right
+                known = isinstance(operator, _OPERATORS)
+            case ast.Compare(left=limit, ops=[ast.Lt() | ast.LtE(), _], comparators=[count, _]):
+                known = True
+            case _:
+                continue
+        own = is_count(count, names) and ast.unparse(_counter(count)) not in waiting
+        if known and own and _is_large(limit) and _begins(script, node):
+            yield node
 
 
 def thresholds(
@@ -150,6 +155,10 @@ def _stays(right: ast.expr, given: Collection[str]) -> bool:
 
 def begun_sooner(script: Script, stage: ast.Compare, at: int) -> Change:
     """`stage` begins at so many steps as well, or at its own number of them where that is less."""
+    if len(stage.ops) > 1:  # `FROM <= step <= TO`
+        start, end = script.start(stage.left), script.end(stage.left)
+        text = f"min({script.code(stage.left)}, {at})"
+        return Change(path=script.path, start=start, end=end, text=text)
     left, right = script.code(stage.left), script.code(stage.comparators[0])
     is_event = isinstance(stage.ops[0], ast.Eq)
     text = f"({at} if {left} == {at} else {right})" if is_event else f"min({right}, {at})"
