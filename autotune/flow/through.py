@@ -253,7 +253,7 @@ class _Through:
         if found is None:
             epoch = steps_of_an_epoch(profiled.seen) * profiled.step_seconds
             found = between_epochs_in(own, tuned, epoch, verdict.speedup)
-        return held_to(verdict, found)
+        return held_to(verdict, found and found.of(self._seen))
 
     def _longer(self, given: Mapping[str, Any], tuned: Through) -> Through:
         """`tuned`, or where that has come to its end with too few losses, what it comes to with

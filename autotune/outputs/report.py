@@ -157,9 +157,7 @@ def _most(ceiling: Ceiling) -> str:
     """The most that it lets be gained, and if that was not timed; else why it is not known."""
     if ceiling.max_gain is None:
         return ceiling.reason
-    return (
-        f"{wording.ceiling(ceiling.max_gain)}{' (by share)' * bool(ceiling.reason)}"
-    )
+    return f"{wording.ceiling(ceiling.max_gain)}{' (by share)' * bool(ceiling.reason)}"
 
 
 def _capital(text: str) -> str:

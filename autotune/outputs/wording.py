@@ -205,7 +205,8 @@ def withheld(verdict: Verdict) -> str:
     """Why a gain is not handed back, in two or three words."""
     if verdict.breaks:
         return "Fails later"
-    between = verdict.validations is not None and verdict.validations.between
+    found = verdict.validations
+    between = found is not None and (found.between or found.generates)
     slower = "Slower between steps" if between else "Slower validations"
     return slower if verdict.slows else "Another training"
 
@@ -215,16 +216,18 @@ def with_validations(verdict: Verdict) -> str:
     found = verdict.validations
     if found is None or verdict.outcome != "faster":
         return ""
+    each = "what it does between its steps" if found.generates else "its validations"
+    what = each if found.generates else "a validation"
     if found.share == 0 and found.tuned_seconds > _MUCH_SLOWER * found.own_seconds:
         return (
-            f"Where its epochs are cut short a validation takes {duration(found.tuned_seconds)} "
+            f"Where its epochs are cut short {what} takes {duration(found.tuned_seconds)} "
             f"with these settings, and {duration(found.own_seconds)} before; how much of the time "
             "whole ones take was not seen."
         )
     if found.share < _NOTABLE_SHARE:
         return ""
     return (
-        f"With its validations counted in it is {ratio(found.whole)} as fast: one"
+        f"With {each} counted in it is {ratio(found.whole)} as fast: one"
         f"{', where its epochs are cut short,' if found.short else ''} takes "
         f"{duration(found.tuned_seconds)}, and {duration(found.own_seconds)} before."
     )

@@ -22,7 +22,7 @@ from autotune.verdict.contestants import (
 )
 from autotune.verdict.parity import Parity
 from autotune.verdict.unlike import unlike_said, unlike_steps
-from autotune.verdict.validations import validations_in
+from autotune.verdict.validations import Validations, validations_in
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window, page_faults_per_second
 
@@ -94,7 +94,7 @@ def decide(
     outcome, reason = _outcome(turns, config, speedup, claim, left_out)
     if speedup:
         reason += unlike_said(unlike_steps(turns, TUNED))
-    validations = validations_in(*_both(turns, TUNED), speedup) if speedup else None
+    validations = _validations(turns, speedup) if speedup else None
     verdict = Verdict(
         outcome=outcome,
         reason=reason,
@@ -112,6 +112,12 @@ def decide(
         too_short=speedup is None and not left_out and bool(turns.ended),
     )
     return held_to(verdict, validations)
+
+
+def _validations(turns: Turns, speedup: Ratio) -> Validations | None:
+    """What a gain in steps comes to with the validations that came in the turns."""
+    found, own = validations_in(*_both(turns, TUNED), speedup), turns.seen.get(BASELINE)
+    return found.of(own) if found and own else found
 
 
 def _fair_rounds(turns: Turns, cores: int) -> tuple[list[Round], int]:

@@ -132,7 +132,8 @@ def held_to(verdict: Verdict, validations: Validations | None) -> Verdict:
 def _slower(verdict: Verdict, validations: Validations) -> str:
     assert verdict.speedup is not None
     kind = "a validation of a few batches" if validations.short else "a validation"
-    kind = "what the program does now and then between its steps" if validations.between else kind
+    if validations.between or validations.generates:
+        kind = "what the program does now and then between its steps"
     often = " once an epoch" if validations.between else ""
     takes = f"{validations.tuned_seconds:.2g} s with them, and {validations.own_seconds:.2g} s"
     return (

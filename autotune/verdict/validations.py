@@ -2,9 +2,11 @@
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from autotune.diagnosis.validation import may_be_rollouts
 from autotune.measurement.ratios import Ratio
+from autotune.workload.seen import Seen
 from autotune.workload.window import Window
 
 # Of epochs that are cut short, validations are timed by so many at least, for so long altogether;
@@ -18,7 +20,8 @@ class Validations:
     """How many seconds one takes as the program is, and tuned; `share` of the time of the program
     as it is goes by in them. `whole` is how much faster the tuned program is, with them counted in.
     They may be `short` ones, of epochs that were cut short: none came in the turns. Or they are
-    what else goes by `between` such epochs: code of the program's own that calls no model.
+    what else goes by `between` such epochs: code of the program's own that calls no model. Where no
+    loader has other data they may be no validations: what it `generates`, to learn from.
     """
 
     own_seconds: float
@@ -27,6 +30,11 @@ class Validations:
     whole: float
     short: bool = False
     between: bool = False
+    generates: bool = False
+
+    def of(self, seen: Seen) -> "Validations":
+        """These, of a program of which a run was `seen`."""
+        return replace(self, generates=not self.between and may_be_rollouts(seen))
 
 
 def validations_in(

@@ -1,9 +1,13 @@
 """What goes by between epochs that were cut short, where settings make that longer."""
 
+from dataclasses import replace
+
 import pytest
 
 from autotune.measurement.ratios import Ratio
-from autotune.verdict.validations import between_epochs_in
+from autotune.outputs.wording import withheld
+from autotune.verdict.answer import held_to
+from autotune.verdict.validations import between_epochs_in, validations_in
 from autotune.workload.window import Window
 from tests import builders
 
@@ -33,6 +37,21 @@ def test_what_settings_make_longer_between_epochs_is_counted_in(
     if found:
         assert found.between and found.share == pytest.approx(0.5)
         assert (found.own_seconds, found.tuned_seconds) == pytest.approx((0.2, tuned))
+
+
+@pytest.mark.parametrize("has_loader", [True, False])
+def test_without_a_loader_they_may_be_what_it_learns_from(has_loader: bool) -> None:
+    took = [builders.window(validations=4, validation_seconds=2.0)]
+    found = validations_in(took, took, GAIN)
+    assert found and not found.generates
+    seen = builders.seen() if has_loader else replace(builders.seen(), loader=None, loaders_at=())
+    found = replace(found, whole=0.98).of(seen)
+    assert found.generates is not has_loader
+    faster = builders.verdict(speedup=GAIN)
+    slower = held_to(faster, found)
+    assert ("between its steps" in slower.reason) is not has_loader
+    said = "Slower validations" if has_loader else "Slower between steps"
+    assert withheld(slower) == said
 
 
 @pytest.mark.parametrize(("between", "epochs"), [(0.004, 200), (0.2, 1), (0.05, 4), (0.0, 50)])
