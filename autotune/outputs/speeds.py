@@ -81,7 +81,7 @@ def timed(verdict: Verdict, profile: Profile) -> str:
         return ""
     steps = sum(samples for samples, _ in taken) / profile.seen.samples_per_step / sets
     turns, each = wording.counted(len(taken), "turn"), max(1, round(steps))
-    by = "one set of processes" if sets == 1 else f"{sets} sets of processes, in each"
+    by = "one set of processes," if sets == 1 else f"{sets} sets of processes, in each"
     said = (
         f"in {turns} of each program by {by} some {wording.counted(each, 'step')} of it as it is, "
         "soon after its start, and as long of the tuned one; what later steps do otherwise is in "
