@@ -19,23 +19,6 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
-
-def in_float32(given):
-    """`given` with float32 for the bfloat16 that autocast gives."""
-    if isinstance(given, torch.Tensor):
-        return given.float() if given.dtype == torch.bfloat16 else given
-    if type(given) is dict or hasattr(given, "move_to_end"):  # or OrderedDict
-        widened = given.copy()
-        for name, part in given.items():
-            widened[name] = in_float32(part)
-        return widened
-    if isinstance(given, tuple) and hasattr(given, "_fields"):  # NamedTuple
-        return type(given)(*map(in_float32, given))
-    if type(given) in (list, tuple):
-        return type(given)(in_float32(part) for part in given)
-    return given
-
-
 torch.set_num_threads(1)
 
 PICTURES = (
@@ -143,7 +126,7 @@ def main():
                         persistent_workers=True)
     model = ResNet(len(PICTURES)).to(device)
     model.to(memory_format=torch.channels_last)
-    optimizer = torch.optim.SGD(model.parameters(), lr=args.learning_rate, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=args.learning_rate, momentum=0.9, fused=True)
 
     for epoch in range(args.epochs):
         started = time.perf_counter()
@@ -152,7 +135,7 @@ def main():
             images, labels = images.to(device), labels.to(device)
             optimizer.zero_grad()
             with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
-                loss = functional.cross_entropy(in_float32(model(images)), labels)
+                loss = functional.cross_entropy(model(images).float(), labels)
             loss.backward()
             optimizer.step()
             total_loss += loss.item() * len(labels)
