@@ -137,7 +137,7 @@ def test_what_the_steps_that_are_compared_did_not_come_to_is_told(
             monkeypatch, lambda which: False, losses=60, own="pass", not_come_to=places
         )
         assert verdict.through.endswith(
-            "within noise; those of the program as it is did not come to line 9"
+            "within noise; of the program as it is the compared steps did not come to line 9"
         ) is bool(places)
 
 

@@ -19,6 +19,7 @@ from autotune.source.refusals.loads import loads_of
 from autotune.source.refusals.moments import is_any_reordered
 from autotune.source.refusals.own_gradients import gradients_read, turned_gradients
 from autotune.source.refusals.own_state import counted_anew, extended, forgotten, joined
+from autotune.source.refusals.relaid import relaid
 from autotune.source.script import Function, last_name
 
 _OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
@@ -73,6 +74,12 @@ def _refuse_own_state(program: Program, calls: Sequence[Call], *, is_fused: bool
         raise Forbidden(
             f"weights join the optimizer at {place}, and the source names complex numbers, what "
             "makes them, or sparse gradients: a fused one takes no weights that have such"
+        )
+    if is_fused and (place := relaid(program)):
+        raise Forbidden(
+            f"the training gives weights other memory at {place}, in which their numbers may lie "
+            "in another order than what the optimizer keeps of them: a fused one reads both as "
+            "they lie"
         )
     by_sgd = any(last_name(call.node.func) in _WITH_MOMENTUM for call in calls)
     if not (is_fused and by_sgd):
