@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from autotune.source.blocks import Block, blocks
 from autotune.source.edits import Place
 from autotune.source.loops.around_training import loops_of_training, running_within
+from autotune.source.loops.counters import SAYING
 from autotune.source.loops.settled import is_option, settled
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
@@ -22,12 +23,7 @@ _OF_A_KIND = frozenset(
     )
 )
 # What only says something, or ends the training.
-_TELLS = frozenset(
-    (
-        *("print", "write", "log", "info", "warning", "warn", "error", "debug", "exit", "flush"),
-        *("set_postfix", "set_description", "add_scalar", "close", "update_progress"),
-    )
-)
+_TELLS = SAYING | {"close", "error", "exit", "flush", "warn"}
 
 
 def not_come_to(program: Program, places: Iterable[Place]) -> str:
