@@ -22,6 +22,7 @@ from autotune.workload.loading.built import BuiltLoader
 from autotune.workload.parts.described import describe_optimizer, sparse_tables
 from autotune.workload.places import is_users
 from autotune.workload.seams.options import options
+from autotune.workload.seams.samples import training_batch
 from autotune.workload.seen import Seen, SeenLoader
 from autotune.workload.standing import standing
 from autotune.workload.system.blas import blas_threads
@@ -46,8 +47,8 @@ def observe(live: Live) -> Seen:
         evaluated_share=live.models.evaluated / steps,
         samples_per_step=(live.pace.samples - live.fed.miscounted) / steps,
         **_device(live),
-        batch=batches.describe(live.batch),
-        batch_bytes=batches.count_bytes(live.batch),
+        batch=batches.describe(training_batch(live)),
+        batch_bytes=batches.count_bytes(training_batch(live)),
         compiling_seconds=compiling_seconds(),
         shapes=_most_of_a_module({(module, shape) for module, shape, _ in live.calls}),
         calls=_most_of_a_module(live.calls),

@@ -413,6 +413,28 @@ def test_of_several_loaders_that_a_step_draws_from_the_longest_counts(tmp_path: 
     assert (first.samples, later.samples) == (10 * 16, 24 * 16 - 2 * 8)
 
 
+def test_of_equally_long_loaders_that_a_step_draws_from_the_one_with_larger_batches_counts(
+    tmp_path: Path,
+) -> None:
+    text = program(
+        """
+        large = DataLoader(TensorDataset(torch.zeros(60, 3, 16, 16), torch.zeros(60)), batch_size=6)
+        small = DataLoader(TensorDataset(inputs[:40]), batch_size=4)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        for epoch in range(50):
+            for (image, z), (x,) in zip(large, small):
+                optimizer.zero_grad()
+                (model(x).square().mean() + image.mean()).backward()
+                optimizer.step()
+        """
+    )
+    first, seen = run(text, steps(10), Tell(), folder=tmp_path)[1:3]
+    assert isinstance(first, Window) and isinstance(seen, Seen)
+    assert seen.loader is not None and (seen.loader.batch_size, seen.loader.beside) == (6, 1)
+    assert seen.batch == ("float32[6, 3, 16, 16]", "float32[6]")
+    assert first.samples == 10 * 6
+
+
 def test_workers_of_a_loader_that_is_made_anew_end_with_it(tmp_path: Path) -> None:
     text = program(
         """

@@ -49,10 +49,10 @@ def note_training(live: Live) -> None:
         live.fed.let_go()  # the loader that was made for the last step alone is gone
         for known in live.loaders:
             known.trains = known.trains and known.loader() is None
-        live.leading_loader = _longest(live.drawn)
+        live.leading_loader = _longest(live, live.drawn)
         _note_ahead(live, live.leading_loader)
     if not live.fresh_samples and not any(_leads(live, built) for built, _, _ in live.drawn):
-        live.leading_loader = _longest(live.drawn)  # the program has gone on to another one
+        live.leading_loader = _longest(live, live.drawn)  # the program has gone on to another one
         if all(place != live.leading_loader.place for place, _ in live.batches):
             live.passes.clear()
             live.places.pop("zero_grad", None)
@@ -134,21 +134,30 @@ def _of_last_iterators(drawn: list[Drawn]) -> list[Drawn]:
     return [each for each in drawn if each[1] is last[id(each[0])]]
 
 
-def _longest(drawn: list[Drawn]) -> BuiltLoader:
-    """The loader with the longest epochs of those that a step draws from, the last of several.
+def _longest(live: Live, drawn: list[Drawn]) -> BuiltLoader:
+    """The loader with the longest epochs of those that a step draws from; of several the one with
+    the largest batches, which most likely take longest to make, or the last.
 
     Shorter ones are gone through more than once, or kept by `itertools.cycle` and drawn from no
     more.
     """
 
-    def length(each: Drawn) -> float:
+    def length_and_bytes(each: Drawn) -> tuple[float, int]:
         count = length_of(each[1]())
-        return math.inf if count is None else count
+        _, batch = live.batches.get(each[0].source, (None, None))
+        return math.inf if count is None else count, batches.count_bytes(batch)
 
     if len({id(built) for built, *_ in drawn}) == 1:
         return drawn[-1][0]
-    longest: BuiltLoader = max(reversed(drawn), key=length)[0]
+    longest: BuiltLoader = max(reversed(drawn), key=length_and_bytes)[0]
     return longest
+
+
+def training_batch(live: Live) -> Any:
+    """One batch as it was drawn of the loader that leads; without one, the last that was kept."""
+    leading = live.leading_loader
+    kept = None if leading is None else live.batches.get(leading.source)
+    return live.batch if kept is None else kept[1]
 
 
 def _leads(live: Live, built: BuiltLoader) -> bool:
