@@ -50,11 +50,12 @@ def install(live: Live) -> None:
     _install_scaler(live)
 
 
-def _note_caller(live: Live, called: FrameType) -> None:
-    """Note a pass that comes from where none has come from, as at an epoch's end; `called` is
-    `Tensor.backward`, as a rule.
+def _note_caller(live: Live, caller: FrameType) -> None:
+    """Note a pass that comes from where none has come from, as at an epoch's end; between it and
+    this lie `Tensor.backward` and, with an older torch, what keeps the compiler out.
     """
-    caller = called.f_back or called
+    while caller.f_back and caller.f_globals.get("__name__", "").startswith("torch."):
+        caller = caller.f_back
     at = id(caller.f_code), caller.f_lasti
     if at not in live.passes.callers:
         live.passes.callers.add(at)
