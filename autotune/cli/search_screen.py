@@ -13,6 +13,7 @@ from autotune.errors import UsageError
 from autotune.outputs import EARLIER, wording
 from autotune.outputs.apply import is_applied
 from autotune.outputs.energy import least_in_words
+from autotune.outputs.rounded import rounded
 from autotune.outputs.speeds import in_turns, patch_alone, timed
 from autotune.outputs.untried import ended, loading_stays, no_gain, why_untried
 from autotune.result import Result
@@ -169,9 +170,7 @@ def _show_hand_steps(console: Console, edits: tuple[EditOutcome, ...]) -> None:
 
 def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
     facts = {
-        "Training": _training(verdict.parity, wording.reordered(result.profile, verdict))
-        if verdict.parity
-        else "",
+        "Training": _training(result, verdict, verdict.parity) if verdict.parity else "",
         _handed_back(result, verdict): _delivered(verdict),
         "Run further": verdict.through,
         "Loading": f"stays {stays}" if (stays := loading_stays(result)) else "",
@@ -197,7 +196,7 @@ def _handed_back(result: Result, verdict: Verdict) -> str:
     return "Patch tried" if timed_so else "No patch"
 
 
-def _training(parity: Parity, reordered: str) -> str:
+def _training(result: Result, verdict: Verdict, parity: Parity) -> str:
     if not parity.same_training or parity.max_relative_loss_difference is None:
         return parity.reason or "there were too few steps to compare the losses"
     band = f", where {wording.allowed(parity)}" if parity.band else ""
@@ -205,7 +204,8 @@ def _training(parity: Parity, reordered: str) -> str:
         f"the same{wording.as_far(parity)}: over {wording.counted(parity.steps, 'step')} the "
         f"smoothed losses differ by {wording.percent(parity.max_relative_loss_difference)} at most"
         f"{band}"
-        f"{wording.skipped(parity)}{reordered}"
+        f"{wording.skipped(parity)}{wording.reordered(result.profile, verdict)}"
+        f"{f'. {said}' if (said := rounded(result)) else ''}"
     )
 
 

@@ -204,7 +204,7 @@ def _updated(*optimizers: SeenOptimizer) -> str:
     counts: dict[str, int] = {}
     for each in optimizers:
         name = f"{each.name}{_way(each)}"
-        counts[name] = counts.get(name, 0) + each.parameters
+        counts[name] = counts.get(name, 0) + (each.updated or each.parameters)
     (first, count), *others = counts.items()
     more = "".join(f", {name} {parameters:,}" for name, parameters in others)
     return f"{first} updates {count:,} parameters{more}"

@@ -24,6 +24,7 @@ from autotune.source.edits import Place
 from autotune.source.loops.by_the_clock import by_the_clock
 from autotune.source.loops.chances import moved_chance
 from autotune.source.loops.evaluation import evaluated
+from autotune.source.loops.gradless import gone_over
 from autotune.source.loops.later_loader import later_loader
 from autotune.source.loops.other_training import not_reached
 from autotune.source.loops.stages import later_stage
@@ -108,7 +109,10 @@ def _doubts_of_loops(target: Target, whole: Program | None, seen: Seen) -> tuple
 def _doubts_of_validation(whole: Program | None, ablation: Ablation) -> tuple[Doubt, ...]:
     """What it does between its steps and did not come to."""
     timed = (*ablation.warm, *ablation.windows[AS_IS])
-    return doubts_of_validation(ablation.seen, timed, evaluated=evaluated(whole) if whole else "")
+    place = evaluated(whole) if whole else ""
+    if whole and ablation.seen.other_loaders:
+        place = place or gone_over(whole)
+    return doubts_of_validation(ablation.seen, timed, evaluated=place)
 
 
 def _texts(target: Target, seen: Seen) -> dict[str, str]:

@@ -79,7 +79,7 @@ def judge(
         return verdict, emission
     seconds = AGAIN_SHARE * context.options.budget_seconds
     in_time = context.deadline - time.monotonic() > seconds
-    name = verdict.suspect or suspect(best.config)
+    name = verdict.suspect or suspect(best.config, verdict.parity, found.trials)
     other = next_best(best, name, found, space, profiled.seen)
     fits = other in found.ranked or not limited  # of what was not tried nobody knows the peak
     if other and fits and (in_time or _STARTS * profiled.startup_seconds < seconds):

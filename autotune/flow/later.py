@@ -36,7 +36,12 @@ def what_was_not_seen(program: Program | None, ran: tuple[Through, Through] | No
     as the sentence on them goes on.
     """
     named = not_come_to(program, ran[0].not_come_to) if program and ran else ""
-    return f"; of the program as it is the compared steps did not come to {named}" if named else ""
+    return (
+        f"; these steps of the program as it is did not reach {named}: what the settings do there "
+        "was not seen"
+        if named
+        else ""
+    )
 
 
 def parity_later(

@@ -2,15 +2,18 @@
 that is likeliest to make it so.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from autotune.flow.emitting import without
 from autotune.flow.trying import Found
-from autotune.knobs.knob import Config
+from autotune.knobs.knob import Config, Semantics
 from autotune.measurement.measurement import Measurement
 from autotune.trials.space import Space
 from autotune.trials.trial import Trial
+from autotune.verdict.chance import came_so_far
 from autotune.verdict.clear import MINIMUM_GAIN
+from autotune.verdict.parity import Parity, parity
 from autotune.workload.seen import Seen
 
 # What moves the numbers of a training most comes first: another number of steps, a shorter format,
@@ -22,9 +25,29 @@ PARTING = (
 )
 
 
-def suspect(config: Config) -> str:
-    """The setting that is likeliest to make `config` another training; "" where none is known."""
-    return next((name for name in PARTING if name in config), "")
+def suspect(config: Config, parted: Parity | None = None, trials: Sequence[Trial] = ()) -> str:
+    """The setting that is likeliest to make `config` another training; "" where none is known.
+
+    Args:
+        config: the settings.
+        parted: by what they were found to.
+        trials: those with some of them may show of which that is not.
+    """
+    likeliest = [name for name in PARTING if name in config]
+    alike = {name for trial in trials if _trained_alike(parted, trial) for name in trial.config}
+    return next((name for name in likeliest if name not in alike), (*likeliest, "")[0])
+
+
+def _trained_alike(parted: Parity | None, trial: Trial) -> bool:
+    """Whether `trial` had the losses of the program as it is in steps in which others' `parted`."""
+    losses = trial.outcome.losses if isinstance(trial.outcome, Measurement) else ()
+    if parted is None or not losses:
+        return False
+    own, others = parted.baseline_losses, parted.tuned_losses
+    steps = min(len(own), len(losses))
+    if not came_so_far(own[:steps], others[:steps], steps, 0):
+        return False
+    return bool(parity(own[:steps], losses[:steps], Semantics.EQUIVALENT).same_training)
 
 
 def in_order(config: Config) -> list[str]:

@@ -71,7 +71,7 @@ def seen_through(
     known = verdict.parity is not None and verdict.parity.same_training
     same = through.parity(given, tuned, config) if known else None
     if same and same.same_training is False:
-        return _another(verdict, same, config), Emission()
+        return through.another(verdict, same, config), Emission()
     verdict = through.with_validations(
         replace(verdict, through=through.said(tuned, same)), profiled
     )
@@ -94,9 +94,8 @@ class _Through:
         self._batches = batches_of(STEPS_PER_EPOCH, seen)
         self._are_longer = False  # its epochs, to compare losses
         self._seconds = context.seconds(THROUGH_SHARE, THROUGH_SECONDS)
-        whole = whole_program(context.target, seen) if context.target.path else None
+        self._whole = whole = whole_program(context.target, seen) if context.target.path else None
         self._seldom = seldom(whole) if whole is not None else {}
-        self._whole = whole
         self._texts = {path: whole.scripts[path].text for path in self._seldom} if whole else {}
 
     @property
@@ -107,9 +106,12 @@ class _Through:
     @property
     def _how(self) -> str:
         """How it runs: a program without a loader may have no epochs that are cut."""
-        if self._seen.loader or any(each.inner for each in self._seldom.values()):
-            return f"with its epochs, or what it has for them, cut to {STEPS_PER_EPOCH} steps,"
-        return "where what it does later comes sooner,"
+        found, how = self._seldom.values(), list[str]()
+        if self._seen.loader or any(each.inner for each in found):
+            how.append(f"its epochs cut to {STEPS_PER_EPOCH} steps")
+        if not how or any(each.remainders or each.stages or each.thresholds for each in found):
+            how.append("what comes late or seldom brought forward")
+        return f"with {' and '.join(how)},"
 
     def start(
         self,
@@ -174,14 +176,14 @@ class _Through:
         if own.failure is not None:
             return (
                 f"what it does later could not be tried: {self._how} the program fails as it is "
-                f"({own.failure.reason}), and may do so in a plain run, when it comes to that"
+                f"too ({own.failure.reason}), and may do so in a full run, once it gets there"
             )
         assert other.failure is not None
         if own.ended or own.steps:
             return ""
         return (
-            f"{self._how} the tuned program failed ({other.failure.reason}); as it is, it did not "
-            f"come as far in {OWN_SECONDS:.0f} s"
+            f"{self._how} the tuned program failed ({other.failure.reason}); the program as it is "
+            f"did not get as far in {OWN_SECONDS:.0f} s, so that it may fail there too"
         )
 
     def awaited(self, given: Mapping[str, Any], config: Config) -> Through:
@@ -278,21 +280,20 @@ class _Through:
         if same and same.same_training:
             said += (
                 f"; over {same.steps} steps of {'longer epochs' if self._are_longer else 'that'} "
-                "its losses are the program's own, within noise"
+                "its losses are those of the program as it is, within noise"
+                f"{what_was_not_seen(self._whole, self._compared)}"
             )
-            said += what_was_not_seen(self._whole, self._compared)
         return said
 
-
-def _another(verdict: Verdict, same: Parity, config: Config) -> Verdict:
-    """`verdict` on `config`, which trains otherwise by what was found later on."""
-    assert verdict.speedup is not None
-    return replace(
-        verdict,
-        outcome="no_gain",
-        reason=f"The best settings came out {verdict.speedup.estimate:.2f}×, but where what the "
-        f"program does later comes sooner they did not train the same: {same.reason}",
-        config={},
-        parity=same,
-        suspect=suspect(config) or in_order(config)[0],
-    )
+    def another(self, verdict: Verdict, same: Parity, config: Config) -> Verdict:
+        """`verdict` on `config`, which trains otherwise by what was found later on."""
+        assert verdict.speedup is not None
+        return replace(
+            verdict,
+            outcome="no_gain",
+            reason=f"The best settings came out {verdict.speedup.estimate:.2f}×, but {self._how} "
+            f"the program does not train the same with them: {same.reason}",
+            config={},
+            parity=same,
+            suspect=suspect(config) or in_order(config)[0],
+        )

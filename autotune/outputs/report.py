@@ -20,6 +20,7 @@ from autotune.outputs.charts import Bar, BarChart, bar_chart, stack, trial_chart
 from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
 from autotune.outputs.energy import least_in_words
+from autotune.outputs.rounded import rounded
 from autotune.outputs.speeds import in_turns, patch_alone, timed, turns_interval
 from autotune.outputs.untried import ended, loading_stays, no_gain, why_untried
 from autotune.outputs.writing import write_whole
@@ -233,6 +234,7 @@ _FILTERS = {
     "patch_kind": _patch_kind,
     "rate": wording.rate,
     "ratio": wording.ratio,
+    "rounded": rounded,
     "settings": wording.settings,
     "share": wording.percent,
     "significant": wording.significant,

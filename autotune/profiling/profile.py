@@ -20,6 +20,7 @@ NOT_ALL_FINITE = "not all finite"
 TOO_FEW_STEPS, SPED_UP, SLOWED_DOWN = "too few steps", "sped up", "slowed down"
 SHORT_RUN, FIRST_EPOCH, FILLING = "short run", "first epoch", "cache filling"
 TRACKER_OFF, NO_VALIDATION = "tracker off", "no validation"
+ROUNDED_PREDICTIONS = "rounded predictions"  # of a number format that is tried
 # Doubts of a training whose later steps may be others than those that are timed.
 MORE_PASSES, THAWS, REPLACED = "more passes", "thaws later", "weights replaced"
 LATER_STAGE, LATER_LOADER, LATER_SAMPLES = "later stage", "later loader", "later samples"

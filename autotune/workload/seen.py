@@ -111,6 +111,7 @@ class SeenOptimizer:
     closure: bool  # step() was called with a closure, as LBFGS is
     state_bytes: int
     trained_bytes: int = 0  # of its parameters, those with gradients
+    updated: int = 0  # of its parameters, those that it has a gradient for, or keeps something of
     complex_weights: bool = False  # some of its weights, with gradients by now or without
     sparse_weights: bool = False  # some of its weights are tables whose gradients are sparse
     idle: bool = False  # none of its weights has had a gradient

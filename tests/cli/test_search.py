@@ -52,6 +52,25 @@ def test_steps_that_a_scaler_left_out_are_said(run: Run, made_up: MadeUpFlow) ->
     assert said in render(made_up.result)
 
 
+@pytest.mark.parametrize(
+    ("precision", "told"), [("bf16", True), ("tf32", False), ("fp32", False), (None, False)]
+)
+def test_that_predictions_are_rounded_is_said_beside_the_same_training(
+    run: Run, made_up: MadeUpFlow, precision: str | None, told: bool
+) -> None:
+    evidence = "In bf16 predictions are rounded to steps of 0.5."
+    doubt = Doubt(name="rounded predictions", evidence=evidence, advice="")
+    config = {"threads": 1} | ({"precision": precision} if precision else {})
+    made_up.result = builders.search_result(
+        verdict=builders.verdict(config=config),
+        space=replace(builders.space(), doubts={"precision": doubt}),
+    )
+
+    shown = " ".join(run("search", "photos.py").stdout.split())
+    assert (f"noise allows 6.1 %. {evidence}" in shown) is told
+    assert (f"noise allows 6.1 %. {evidence}</small>" in render(made_up.result)) is told
+
+
 @pytest.mark.parametrize(("band", "reserved"), [(0.05, False), (0.6, True)])
 def test_losses_that_scatter_much_are_called_the_same_with_a_reservation(
     run: Run, made_up: MadeUpFlow, band: float, reserved: bool

@@ -66,6 +66,51 @@ def test_the_next_best_lacks_what_is_likeliest_to_part_the_losses(
     assert (other.config if other else None) == config
 
 
+OWN = builders.losses(100)
+PARTED = builders.parity(
+    100,
+    same_training=False,
+    baseline_losses=OWN,
+    tuned_losses=tuple(loss * (1 + max(0, step - 40) / 50) for step, loss in enumerate(OWN)),
+)
+
+
+@pytest.mark.parametrize(
+    ("losses", "named"),
+    [
+        (OWN, "num_workers"),
+        (OWN[:90], "num_workers"),
+        (OWN[:40], "precision"),  # in so few steps those of the best do not part either
+        (PARTED.tuned_losses, "precision"),
+        ((), "precision"),
+    ],
+)
+def test_a_setting_with_which_a_trial_trained_the_same_is_not_suspect(
+    losses: tuple[float, ...], named: str
+) -> None:
+    short = builders.trial(2, SHORT.config, builders.measurement(200.0, losses=losses))
+    both = {"precision": "bf16", "num_workers": 2}
+    assert suspect(both, PARTED, [short]) == named
+    assert suspect(SHORT.config, PARTED, [short]) == "precision"
+    assert suspect(both) == "precision"
+
+
+def test_what_the_trials_show_says_without_what_it_is_searched_on(monkeypatch: Any) -> None:
+    both = builders.trial(1, {"precision": "bf16", "num_workers": 2}, 250.0)
+    short = builders.trial(2, SHORT.config, builders.measurement(200.0, losses=OWN))
+    otherwise = replace(OTHERWISE, parity=PARTED)
+    monkeypatch.setattr(judging.time, "monotonic", lambda: 0.0)
+    tried = replace(found(AS_IT_IS, both, short), best=both)
+    again = replace(otherwise, outcome="faster", config=SHORT.config)
+
+    def judged(_context: Any, _profiled: Any, trial: Trial) -> tuple[Verdict, Any]:
+        return (otherwise if trial.config == both.config else again), "its source"
+
+    monkeypatch.setattr(judging, "_judged", judged)
+    verdict, _ = judging.judge(context_with(100.0), builders.profile(), SPACE, tried)
+    assert verdict.suspect == "num_workers" and verdict.config == SHORT.config
+
+
 def test_what_this_search_may_not_hand_back_is_no_next_best() -> None:
     too_large = found(AS_IT_IS, BEST, THREADS, ranked=(BEST, AS_IT_IS))
     given = BEST, "precision", too_large

@@ -109,6 +109,21 @@ def test_what_does_not_fail_is_handed_back(monkeypatch: pytest.MonkeyPatch) -> N
     assert "ran for 4 s and did not fail" in verdict.through
 
 
+@pytest.mark.parametrize(
+    ("own", "seen", "how"),
+    [
+        ("", {}, "with its epochs cut to 5 steps, the tuned"),
+        ("pass", {}, "with its epochs cut to 5 steps and what comes late or seldom brought "),
+        ("pass", {"loader": None}, "with what comes late or seldom brought forward, the tuned"),
+    ],
+)
+def test_how_it_is_run_further_is_said(
+    monkeypatch: pytest.MonkeyPatch, own: str, seen: dict[str, Any], how: str
+) -> None:
+    verdict, _, _ = judged(monkeypatch, lambda which: False, own=own, **seen)
+    assert verdict.through.startswith(how)
+
+
 @pytest.mark.parametrize("same", [True, None, False])
 def test_what_trains_otherwise_later_is_not_handed_back(
     monkeypatch: pytest.MonkeyPatch, same: bool | None
@@ -119,8 +134,8 @@ def test_what_trains_otherwise_later_is_not_handed_back(
     if same is False:
         assert verdict.trains_otherwise and verdict.is_withheld and not verdict.breaks
         assert verdict.suspect == "precision" and emission == Emission()
-        assert "1.50×, but where what the program does later comes sooner" in verdict.reason
-        assert "did not train the same: The losses part by 9 %." in verdict.reason
+        assert "1.50×, but with its epochs cut to 5 steps" in verdict.reason
+        assert "does not train the same with them: The losses part by 9 %." in verdict.reason
     else:
         assert verdict.outcome == "faster" and emission is EMISSION
         assert ("over 50 steps of that its losses" in verdict.through) is bool(same)
@@ -137,7 +152,8 @@ def test_what_the_steps_that_are_compared_did_not_come_to_is_told(
             monkeypatch, lambda which: False, losses=60, own="pass", not_come_to=places
         )
         assert verdict.through.endswith(
-            "within noise; of the program as it is the compared steps did not come to line 9"
+            "within noise; these steps of the program as it is did not reach line 9: what the "
+            "settings do there was not seen"
         ) is bool(places)
 
 
@@ -250,7 +266,7 @@ def test_a_program_that_fails_by_itself_says_nothing(monkeypatch: pytest.MonkeyP
     verdict, emission, runs = judged(monkeypatch, lambda which: True)
     assert verdict.outcome == "faster" and emission is EMISSION
     assert [which for which, _, _ in runs] == [PATCHED, None]
-    assert "the program fails as it is (RuntimeError: not contiguous)" in verdict.through
+    assert "the program fails as it is too (RuntimeError: not contiguous)" in verdict.through
 
 
 def test_stages_begin_sooner_where_the_program_takes_that(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,7 +346,7 @@ def test_where_the_program_as_it_is_does_not_come_as_far_that_is_said(
 ) -> None:
     verdict, _, _ = judged(monkeypatch, lambda which: which == PATCHED, reaches=False)
     assert verdict.outcome == "faster"
-    assert "as it is, it did not come as far in 60 s" in verdict.through
+    assert "as it is did not get as far in 60 s, so that it may fail there too" in verdict.through
 
 
 def test_what_is_not_handed_back_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 whole numbers too far.
 """
 
+import re
+
 import pytest
 
 from tests.traps.conftest import Vet
@@ -130,8 +132,12 @@ def test_other_losses_are_not(rounding: Vet, targets: str, loss: str) -> None:
 
 def test_what_is_rounded_little_is_told(rounding: Vet) -> None:
     doubt = rounding(regression(LESS_THEIR_MEAN), VALUES).doubt
-    assert doubt is not None and "are rounded to steps of" in doubt.evidence
+    assert doubt is not None and doubt.evidence.startswith("In bf16 predictions of around ")
+    assert re.search(r"steps of 0\.\d+ \([\d.]+ % of what targets differ by\)", doubt.evidence)
     assert "train.py:12" in doubt.evidence
+    both = rounding(regression(LESS_THEIR_MEAN), (*VALUES, "fp16")).doubt
+    assert both is not None and both.evidence.startswith("In bf16 and fp16 predictions of around ")
+    assert "are rounded to steps of up to 0." in both.evidence
     classes = "F.cross_entropy(net(x).expand(-1, 2), (years[:, 0] > 1998).long())"
     assert rounding(regression(YEARS, classes), VALUES).doubt is None
 

@@ -659,6 +659,26 @@ def test_batches_that_are_kept_count_each_time_that_they_are_trained_on(
     assert window_of(reports).samples == 3 * 200
 
 
+@pytest.mark.parametrize(
+    "given", ["sentences", "itertools.islice(itertools.cycle(sentences), 100)"]
+)
+def test_a_batch_of_one_sentence_is_one_sample_of_several_rows(tmp_path: Path, given: str) -> None:
+    text = program(f"""
+        import itertools
+        words = [(inputs[:3 + at % 5], targets[:3 + at % 5]) for at in range(12)]
+        sentences = DataLoader(words, batch_size=1, collate_fn=lambda batch: batch[0])
+        optimizer = torch.optim.AdamW(model.parameters())
+        for epoch in range(4):
+            for x, y in {given}:
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+        """)
+    reports = run(text, steps(5), steps(21), Tell(), folder=tmp_path)
+    assert window_of(reports).samples == 21
+    assert seen_of(reports).samples_per_step == 1
+
+
 def test_a_model_that_is_given_arrays_has_as_many_samples_as_these(tmp_path: Path) -> None:
     text = program("""
         import numpy as np

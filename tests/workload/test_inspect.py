@@ -119,6 +119,19 @@ class TestModel:
         optimizer = describe_optimizer(torch.optim.SGD(model.parameters(), lr=0.1))
         assert (optimizer.parameters, optimizer.trained_bytes) == (40 + 32 + 16, 4 * 16)
 
+    @pytest.mark.parametrize("momentum", [0.0, 0.9])
+    def test_weights_that_had_a_gradient_are_counted(self, momentum: float) -> None:
+        used, unused = nn.Linear(4, 2, bias=False), nn.Linear(8, 2)
+        weights = [*used.parameters(), *unused.parameters()]
+        optimizer = torch.optim.SGD(weights, lr=0.1, momentum=momentum)
+        assert describe_optimizer(optimizer).updated == 0
+        used(torch.ones(1, 4)).sum().backward()
+        optimizer.step()
+        assert describe_optimizer(optimizer).updated == 8
+        optimizer.zero_grad()
+        assert describe_optimizer(optimizer).updated == 8 * (momentum > 0)
+        assert describe_optimizer(optimizer).parameters == 8 + 18
+
     def test_gpus_that_a_model_splits_its_batches_among_are_told(self) -> None:
         split = nn.DataParallel(nn.Linear(2, 2))
         split.device_ids = [0, 1]

@@ -15,7 +15,7 @@ from autotune.knobs.knob import Value
 from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.untimed.again import computed_again
 from autotune.measurement.untimed.vetted import Start, Vetted
-from autotune.profiling.profile import Doubt
+from autotune.profiling.profile import ROUNDED_PREDICTIONS, Doubt
 from autotune.source.edits import Place
 from autotune.workload.found import (
     Again,
@@ -66,26 +66,36 @@ def vet_formats(start: Start, values: Sequence[Value], seconds: float) -> Vetted
     reasons = {value: why for value, why in found.items() if why}
     reason = next(iter(reasons.values()), "")
     kept = tuple(each for each in values if each not in reasons)
-    doubts = (_doubt_of(value, looks[value]) for value in kept if value in looks)
-    return Vetted(values=kept, reason=reason, doubt=next(filter(None, doubts), None))
+    left = {value: found for value, found in looks.items() if value in kept}
+    return Vetted(values=kept, reason=reason, doubt=_doubt_of(left))
 
 
-def _doubt_of(value: Value, looks: Sequence[Rounded]) -> Doubt | None:
-    """That predictions are rounded, where they are held to numbers: it shows once errors are small,
-    which no run that is looked at need come to.
+def _doubt_of(looks: Mapping[Value, Sequence[Rounded]]) -> Doubt | None:
+    """That predictions are rounded in formats, by what was seen in `looks` at each, where they are
+    held to numbers: it shows once errors are small, which no run that is looked at need come to.
     """
-    targets = [each.target for each in looks if each.target is not None]
-    if not targets:
+    targets = {
+        value: [each.target for each in found if each.target] for value, found in looks.items()
+    }
+    formats = [str(value) for value, found in targets.items() if found]
+    if not formats:
         return None
-    target = max(targets, key=lambda each: each.step / each.spread if each.spread else 0.0)
+    target = max((each for found in targets.values() for each in found), key=_rounded_share)
+    share = f" ({100 * _rounded_share(target):.2g} % of what targets differ by)"
+    beside = share if target.spread else ""
     return Doubt(
-        name="rounded predictions",
-        evidence=f"In {value} predictions of around {target.size:,.4g} are rounded to steps of "
-        f"{target.step:.2g}{_at(target.place)}: once errors are as small as that, it trains "
-        "otherwise.",
+        name=ROUNDED_PREDICTIONS,
+        evidence=f"In {' and '.join(formats)} predictions of around {target.size:,.4g} are rounded "
+        f"to steps of {'up to ' * (len(formats) > 1)}{target.step:.2g}{beside}{_at(target.place)}: "
+        "once errors are as small as that, it trains otherwise.",
         advice="Where they are to become so small, compute what gives the predictions in float32, "
         "with autocast off.",
     )
+
+
+def _rounded_share(target: RoundedTarget) -> float:
+    """How large a step is beside what targets differ by; 0 where they do not differ."""
+    return target.step / target.spread if target.spread else 0.0
 
 
 def _too_far(start: Start, value: Value, seconds: float, looks: list[Rounded]) -> str:

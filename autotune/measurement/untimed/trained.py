@@ -41,7 +41,7 @@ _LIVES_ON = "workers that live on go on reading from the copies that they began 
 # The loss of a step whose backward pass is none of autograd's (torch.func): the batches remain.
 UNSEEN = math.nan
 _SAME_CHANCE = "though random numbers are drawn alike"
-SOONER = ", where what it does later comes sooner,"
+SOONER = ", in a run with its later stages brought forward,"
 
 # A step is waited for twenty times as long (`ProcessRun.watch`): workers that hang in it do so in
 # their trial as well, which says so.
@@ -98,7 +98,7 @@ def why_not_trained(
             f"{_LEFT}"
         )
     if batch and comes_again:
-        return f"batch {batch} of the training{so} is another, {_SAME_CHANCE}: {_AHEAD}"
+        return f"batch {batch} of the training{so} comes out different, {_SAME_CHANCE}: {_AHEAD}"
     if choice and chosen_another_at(own, again) is None:
         return f"batch {choice} of the training{so} has other samples, {_SAME_CHANCE}: {_CHOSEN}"
     return ""
@@ -121,7 +121,7 @@ def why_not_living_on(
             return ""
     except (NotPossible, RunEnded):
         return ""
-    return f"batch {batch} of the training{so} is another, {_SAME_CHANCE}: {_LIVES_ON}"
+    return f"batch {batch} of the training{so} comes out different, {_SAME_CHANCE}: {_LIVES_ON}"
 
 
 def _begun(

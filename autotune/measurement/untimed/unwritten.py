@@ -63,5 +63,5 @@ def _difference(start: Start, seconds: float, so: str) -> str:
         was, would = own.losses[step - 1], other.losses[step - 1]
         return f"the loss of step {step}{so} is {would:.6g} instead of {was:.6g}"
     if batch and again.given[:batch] == own.given[:batch]:
-        return f"batch {batch} of the training{so} is another"
+        return f"batch {batch} of the training{so} comes out different"
     return ""

@@ -11,7 +11,7 @@ from autotune.source.script import Function, Script, covers, is_method, last_nam
 
 _LOOPS = ast.For | ast.AsyncFor | ast.While
 _LEAVING = ast.Continue | ast.Return
-_WITHOUT_GRADIENTS = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
+WITHOUT_GRADIENTS = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
 
 
 def evaluated(program: Program) -> str:
@@ -143,4 +143,4 @@ def is_without_gradients(script: Script, call: ast.Call) -> bool:
     decorated = {
         last_name(at.func if isinstance(at, ast.Call) else at) for at in function.decorator_list
     }
-    return bool(_WITHOUT_GRADIENTS & (names | decorated)) and names.isdisjoint(BACKWARDS)
+    return bool(WITHOUT_GRADIENTS & (names | decorated)) and names.isdisjoint(BACKWARDS)

@@ -13,7 +13,51 @@ from autotune.source.refusals.flat_writes import written_flat
 from autotune.source.refusals.model_uses import handed_on, kept, merged
 from autotune.source.refusals.moments import is_any_fused, mixed_up
 from autotune.source.refusals.own_gradients import gradients_given
+from autotune.source.refusals.relaid import from_one_row
 from autotune.source.refusals.views import read_as_it_lies, saved_in_order, viewed_later
+
+# Where no weights may be channels last: what is found, what is said of it, and what to do by hand.
+_OF_ANOTHER_ORDER = (
+    (
+        viewed_later,
+        (
+            "a view at {at} may merge dimensions of a tensor, which torch refuses of some that are "
+            "channels last; the steps that are tried need not come to it"
+        ),
+        "at {at}: .reshape(...) instead of .view(...)",
+    ),
+    (
+        saved_in_order,
+        "tensors are saved at {at} with safetensors, which refuses any that lie in another order",
+        "at {at}: .contiguous() of each tensor",
+    ),
+    (
+        read_as_it_lies,
+        (
+            "a tensor's memory may be read at {at} as it lies: of one that is channels last the "
+            "numbers come in another order"
+        ),
+        "at {at}: .contiguous() before it",
+    ),
+    (
+        written_flat,
+        (
+            "a tensor may be written into at {at} through what flattens it (reshape, flatten, "
+            "contiguous): of one that is channels last that may be a copy, and the tensor itself "
+            "stays as it was"
+        ),
+        "at {at}: .view(...) instead, which fails there",
+    ),
+    (
+        from_one_row,
+        (
+            "the training gives weights other memory at {at}, in the usual order, while the "
+            "optimizer keeps its averages channels last: one that goes through both as they lie in "
+            "memory, as a fused one does, would mix up which is whose"
+        ),
+        "at {at}: copy_(...) into each weight instead of vector_to_parameters",
+    ),
+)
 
 
 def check_program(program: Program, edit: ModelStatement) -> None:
@@ -22,31 +66,9 @@ def check_program(program: Program, edit: ModelStatement) -> None:
     Raises:
         Forbidden: so it is, wherever the statement would stand; with what it does and where.
     """
-    if edit.reordered and (at := viewed_later(program)):
-        raise Forbidden(
-            f"a view at {at} may merge dimensions of a tensor, which torch refuses of some that "
-            "are channels last; the steps that are tried need not come to it",
-            f"at {at}: .reshape(...) instead of .view(...)",
-        )
-    if edit.reordered and (at := saved_in_order(program)):
-        raise Forbidden(
-            f"tensors are saved at {at} with safetensors, which refuses any that lie in another "
-            "order",
-            f"at {at}: .contiguous() of each tensor",
-        )
-    if edit.reordered and (at := read_as_it_lies(program)):
-        raise Forbidden(
-            f"a tensor's memory may be read at {at} as it lies: of one that is channels last the "
-            "numbers come in another order",
-            f"at {at}: .contiguous() before it",
-        )
-    if edit.reordered and (at := written_flat(program)):
-        raise Forbidden(
-            f"a tensor may be written into at {at} through what flattens it (reshape, flatten, "
-            "contiguous): of one that is channels last that may be a copy, and the tensor itself "
-            "stays as it was",
-            f"at {at}: .view(...) instead, which fails there",
-        )
+    for find, reason, by_hand in _OF_ANOTHER_ORDER if edit.reordered else ():
+        if at := find(program):
+            raise Forbidden(reason.format(at=at), by_hand.format(at=at))
     if edit.compiled and (reason := why_not_compiled(program)):
         raise Forbidden(reason)
 

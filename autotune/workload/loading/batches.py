@@ -34,7 +34,7 @@ def count_samples(batch: object, batch_size: int | None = None) -> int:
     """Samples in a batch: the first dimension of its tensors, preferring the one equal to the
     loader's batch size; in an incomplete batch the one that most of them have of those that are
     not larger (beside rows of tokens or nodes). Lists of samples (images of several sizes) are
-    counted themselves.
+    counted themselves. Where a batch is one sample, its rows are no samples (a sentence's words).
     """
     first = batch[0] if type(batch) in (tuple, list) and batch else batch  # type: ignore[index]
     if isinstance(first, torch.Tensor) and first.dim() and first.size(0) == batch_size:
@@ -46,7 +46,7 @@ def count_samples(batch: object, batch_size: int | None = None) -> int:
     sizes = [tensor.shape[0] for tensor in tensors(batch) if tensor.dim()]
     if listed is not None or not sizes:
         return listed or batch_size or 1
-    if batch_size is not None and batch_size in sizes:
+    if batch_size == 1 or (batch_size is not None and batch_size in sizes):
         return batch_size
     some = [size for size in sizes if 0 < size < (batch_size or 0)]
     if some:

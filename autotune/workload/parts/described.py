@@ -35,13 +35,10 @@ def describe_optimizer(
     settings = {**optimizer.defaults, **groups[0]}
     # Neither fused nor foreach can be differentiated through.
     differentiable = bool(settings.get("differentiable"))
-    tensors = {
-        id(weight): [value for value in of_one.values() if isinstance(value, torch.Tensor)]
-        for weight, of_one in optimizer.state.items()
-        if isinstance(of_one, dict)
-    }
+    tensors = _kept_of_each(optimizer)
     trained = [each for each in parameters if each.requires_grad]
     new = [each for each in trained if not tensors.get(id(each))]
+    had = [each for each in parameters if each.grad is not None or tensors.get(id(each))]
     return SeenOptimizer(
         name=type(optimizer).__name__,
         fused=settings.get("fused"),
@@ -52,6 +49,7 @@ def describe_optimizer(
         closure=closure,
         state_bytes=bytes_of(value for of_one in tensors.values() for value in of_one),
         trained_bytes=bytes_of(trained),
+        updated=sum(each.numel() for each in had),
         complex_weights=any(each.is_complex() for each in parameters),
         sparse_weights=any(id(each) in sparse for each in parameters),
         without_state=len(new),
@@ -63,6 +61,15 @@ def describe_optimizer(
             (each["eps"] for each in groups if isinstance(each.get("eps"), float)), default=None
         ),
     )
+
+
+def _kept_of_each(optimizer: torch.optim.Optimizer) -> dict[int, list[torch.Tensor]]:
+    """The tensors that it keeps of each weight, by the `id` of that."""
+    return {
+        id(weight): [value for value in of_one.values() if isinstance(value, torch.Tensor)]
+        for weight, of_one in optimizer.state.items()
+        if isinstance(of_one, dict)
+    }
 
 
 def _keeps_state(optimizer: torch.optim.Optimizer) -> bool:

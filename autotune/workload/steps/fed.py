@@ -111,6 +111,9 @@ class Fed:
         0 where that is not known.
         """
         self.kept = True
+        loader = self.described or self.loader()
+        if loader is not None and loader.batch_size == 1:
+            samples = 1  # whose rows are what a forward is given
         if self._waiting:
             self._waiting -= 1
             return 0

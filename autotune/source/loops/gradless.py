@@ -1,0 +1,68 @@
+"""Where a training goes over data with its model and without gradients between its steps, as its
+source shows: a validation that puts nothing into evaluation.
+"""
+
+import ast
+
+from autotune.source.calls.called import called_models
+from autotune.source.loops.around_training import running_within
+from autotune.source.loops.evaluation import WITHOUT_GRADIENTS, is_without_gradients
+from autotune.source.loops.one_training import loops_of_one_training
+from autotune.source.program import Program
+from autotune.source.reach import argument_code
+from autotune.source.script import Function, Script, last_name
+
+_LOOPS = ast.For | ast.While | ast.GeneratorExp | ast.ListComp
+
+
+def gone_over(program: Program) -> str:
+    """File and line of a call of a model that steps of `program` were seen to call, in a loop
+    without gradients in its loops over epochs; "" where there is none. What steps run themselves
+    is left out (labels of a teacher's).
+    """
+    inner, outer = loops_of_one_training(program)
+    ran = running_within(program, [*inner, *outer]) - running_within(program, inner)
+    calls = (
+        script.at(call)
+        for script in program.scripts.values()
+        for call in script.calls
+        if call in ran and _is_in_a_loop(script, call, outer) and _has_none(script, call)
+        if _calls_a_model(program, script, call)
+    )
+    return next(calls, "")
+
+
+def _is_in_a_loop(script: Script, call: ast.Call, outer: list[ast.AST]) -> bool:
+    """Whether `call` lies in a loop of its function's beside those over epochs, `outer`."""
+    for at in script.ancestors(call):
+        if isinstance(at, Function) or at in outer:
+            return False
+        if isinstance(at, _LOOPS):
+            return True
+    return False
+
+
+def _has_none(script: Script, call: ast.Call) -> bool:
+    """Whether `call` computes without gradients, by its function or a `with` around it."""
+    around = (
+        item for at in script.ancestors(call) if isinstance(at, ast.With) for item in at.items
+    )
+    entered = (at.context_expr.func for at in around if isinstance(at.context_expr, ast.Call))
+    return any(last_name(at) in WITHOUT_GRADIENTS for at in entered) or is_without_gradients(
+        script, call
+    )
+
+
+def _calls_a_model(program: Program, script: Script, call: ast.Call) -> bool:
+    """Whether `call` is of a model that steps call, or of what its function is given such for."""
+    if ast.unparse(call.func) in called_models(program, script):
+        return True
+    function = script.function(call)
+    if function is None or not isinstance(call.func, ast.Name):
+        return False
+    return any(
+        argument_code(each, script, function, call.func.id) in called_models(program, other)
+        for other in program.scripts.values()
+        for each in other.calls
+        if last_name(each.func) == function.name
+    )
