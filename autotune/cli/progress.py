@@ -52,7 +52,6 @@ class Progress(Listener):
         self._baseline: float | None = None
         self._best: Trial | None = None
         self._doubts: dict[str, tuple[Doubt, int]] = {}  # each kind's first, and of which trial
-        self._tried: set[str] = set()  # settings
         self._left_out: set[str] = set()  # those that the result's "Not counted" says
         self._live = ExitStack()
 
@@ -143,7 +142,6 @@ class Progress(Listener):
         if self._quiet:
             return
         outcome = trial.outcome
-        self._tried |= trial.config.keys()
         settings = wording.settings(trial.config)
         if isinstance(outcome, Failure):
             words = outcome.kind.replace("_", " ")
@@ -191,10 +189,7 @@ class Progress(Listener):
     def _explain_doubts(self) -> None:
         """What the words behind a trial's settings mean."""
         for doubt, number in self._doubts.values():
-            done = any(f"`{name}`" in doubt.advice for name in self._tried)
-            advice = "" if done else f" {doubt.advice}"
-            of = f"({doubt.name}, trial {number}) "
-            self._say([(of, "quiet"), doubt.evidence, (advice, "quiet")])
+            self._say([(f"({doubt.name}, trial {number}) ", "quiet"), doubt.evidence])
 
     def _ratio(self, samples_per_second: float) -> str:
         return wording.ratio(samples_per_second / self._baseline) if self._baseline else ""

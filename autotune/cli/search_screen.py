@@ -215,12 +215,10 @@ def _delivered(verdict: Verdict) -> str:
         return ""
     if delivered.speedup is None or verdict.outcome == "failed":
         return delivered.reason or "the patched program was not timed"
-    seen = "every setting was seen in effect" if delivered.settings_observed else ""
-    seen = delivered.reason or seen
-    return (
-        f"the patched program itself was run: {_as_timed(delivered.speedup)}"
-        f" ({_interval(delivered.speedup)}){f'; {seen}' if seen else ''}"
-    )
+    said = "the patched program itself was timed"
+    if delivered.speedup != verdict.speedup:
+        said += f": {_as_timed(delivered.speedup)} ({_interval(delivered.speedup)})"
+    return "; ".join(filter(None, (said, delivered.reason)))
 
 
 def _as_timed(speedup: Ratio) -> str:
@@ -244,8 +242,6 @@ def _cost(result: Result) -> str:
     if cost.break_even_steps is None:
         return said
     said += f"; {wording.counted(cost.break_even_steps, 'step')} of training earn it back"
-    if cost.outlasts_a_run and cost.run_steps is not None:
-        said += f", more than the {cost.run_steps:,} that a run has by its loop over epochs"
     if cost.start_seconds < _SLOW_START_SECONDS:
         return said
     return f"{said}, with a start that takes {wording.duration(cost.start_seconds)} longer"

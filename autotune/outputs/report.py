@@ -6,7 +6,6 @@ nothing in them is marked safe.
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -23,10 +22,9 @@ from autotune.outputs.energy import least_in_words
 from autotune.outputs.speeds import in_turns, patch_alone, timed, turns_interval
 from autotune.outputs.untried import ended, loading_stays, no_gain, why_untried
 from autotune.outputs.writing import write_whole
-from autotune.profiling.profile import Ceiling, Doubt, Memory
+from autotune.profiling.profile import Memory
 from autotune.result import Result
 from autotune.trials.front import ENERGY
-from autotune.trials.trial import Trial
 from autotune.verdict import Verdict
 from autotune.workload.window import PHASES
 
@@ -127,7 +125,8 @@ def _steps(result: Result) -> dict[str, object]:
 
 def _ceilings(result: Result) -> BarChart | None:
     profile = result.profile
-    if not profile.ceilings:
+    ceilings = bounds.distinct(profile)
+    if not ceilings:
         return None
     now = Bar(
         label="As it is",
@@ -144,20 +143,13 @@ def _ceilings(result: Result) -> BarChart | None:
                     label=_capital(bounds.if_free(each.name, profile.machine.device)),
                     amount=each.samples_per_second,
                     text=wording.rate(each.samples_per_second),
-                    note=_most(each),
+                    note=each.reason or wording.ceiling(each.max_gain),
                     marked=each.name == marked,
                 )
-                for each in bounds.distinct(profile)
+                for each in ceilings
             ),
         ]
     )
-
-
-def _most(ceiling: Ceiling) -> str:
-    """The most that it lets be gained, and if that was not timed; else why it is not known."""
-    if ceiling.max_gain is None:
-        return ceiling.reason
-    return f"{wording.ceiling(ceiling.max_gain)}{' (by share)' * bool(ceiling.reason)}"
 
 
 def _capital(text: str) -> str:
@@ -184,15 +176,6 @@ def _memory(memory: Memory) -> BarChart:
     )
 
 
-def _doubts(trials: Sequence[Trial]) -> Iterable[Doubt]:
-    """Of each kind of doubt of what was timed, the first."""
-    kinds: dict[str, Doubt] = {}
-    for trial in trials:
-        for doubt in trial.outcome.doubts if isinstance(trial.outcome, Measurement) else ():
-            kinds.setdefault(doubt.name, doubt)
-    return kinds.values()
-
-
 def _readable(shown: object) -> object:
     """What a template's expression gives, as a terminal would show it; markup stays as it is."""
     return _TERMINAL_CODES.sub("", shown) if type(shown) is str else shown
@@ -213,16 +196,13 @@ def _patch_kind(line: str) -> str:
 _FILTERS = {
     "as_far": wording.as_far,
     "cautions": wording.cautions,
-    "ceiling": wording.ceiling,
     "command": shlex.join,
     "counted": wording.counted,
-    "doubts": _doubts,
     "duration": wording.duration,
     "ended": ended,
     "allowed": wording.allowed,
-    "capital": _capital,
     "finding": wording.finding,
-    "if_gone": bounds.if_gone,
+    "further_doubts": wording.further_doubts,
     "in_turns": in_turns,
     "interval_text": wording.interval_text,
     "loading_stays": loading_stays,

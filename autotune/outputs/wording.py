@@ -18,6 +18,7 @@ from autotune.profiling.profile import (
     PROCESSORS_TAKEN,
     SHORT_RUN,
     TRACKER_OFF,
+    Doubt,
     Profile,
 )
 from autotune.verdict import Parity, Ratio, Verdict
@@ -182,6 +183,11 @@ def cautions(profile: Profile) -> tuple[tuple[str, str], ...]:
         for doubt in profile.doubts
         if doubt.name in _CAUTIONS
     )
+
+
+def further_doubts(profile: Profile) -> tuple[Doubt, ...]:
+    """Those that neither cautions tell nor what is in none of the figures."""
+    return tuple(each for each in profile.doubts if each.name not in (*_CAUTIONS, *OUTSIDE))
 
 
 def finding(profile: Profile, headline: str) -> str:
