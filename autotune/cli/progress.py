@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Self
 
@@ -91,13 +91,10 @@ class Progress(Listener):
             show_cautions(self._console, profile)
             self._say([(diagnosis[0].headline, "strong")])
 
-    def unwritable(self, settings: Mapping[str, Sequence[str]]) -> None:
+    def unwritable(self, settings: Sequence[str]) -> None:
         """Say what no patch can give, but `autotune run`."""
-        for reason, several in settings.items():
-            self._say(
-                f"{', '.join(several)} cannot be written into the source ({reason}): "
-                f"`autotune run` can give {'it' if len(several) == 1 else 'them'} all the same."
-            )
+        if settings:
+            self._say(f"Not for a patch, only for `autotune run`: {', '.join(settings)}.")
 
     def space(self, space: Space) -> None:
         """Say what is searched."""

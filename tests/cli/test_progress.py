@@ -124,13 +124,12 @@ def test_an_empty_space_is_said(shown: io.StringIO) -> None:
 
 
 def test_what_only_a_run_can_give_is_said_before_the_trials(shown: io.StringIO) -> None:
-    Progress(Console(shown)).unwritable({"there are two": ("precision bf16", "compile")})
+    Progress(Console(shown)).unwritable(())
+    assert shown.getvalue() == ""
+    Progress(Console(shown)).unwritable(("precision bf16", "compile"))
 
     said = " ".join(shown.getvalue().split())
-    assert said == (
-        "precision bf16, compile cannot be written into the source (there are two): "
-        "`autotune run` can give them all the same."
-    )
+    assert said == "Not for a patch, only for `autotune run`: precision bf16, compile."
 
 
 def test_a_budget_too_small_for_its_starts_is_said_before_the_trials(shown: io.StringIO) -> None:
@@ -149,7 +148,7 @@ def test_quiet_shows_nothing(shown: io.StringIO) -> None:
     with Progress(Console(shown), quiet=True) as progress:
         progress.stage("profiling")
         progress.profiled(builders.profile(), builders.findings())
-        progress.unwritable({"there are two": ("precision bf16",)})
+        progress.unwritable(("precision bf16",))
         progress.space(builders.space())
         progress.trial_ended(builders.trials()[1], None)
 
