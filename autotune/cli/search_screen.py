@@ -235,10 +235,7 @@ def _cost(result: Result) -> str:
     said = f"{wording.duration(cost.seconds)} for {wording.counted(cost.trials, 'trial')}"
     if cost.earlier_trials:
         earlier = wording.duration(cost.earlier_seconds)
-        said += (
-            f", {cost.earlier_trials} of them made before, in {earlier} of that (what their search"
-            " took besides is not counted)"
-        )
+        said += f", {cost.earlier_trials} of them made before, in {earlier} of that"
     if cost.break_even_steps is None:
         return said
     said += f"; {wording.counted(cost.break_even_steps, 'step')} of training earn it back"

@@ -44,7 +44,7 @@ class Doubt:
 
     name: str
     evidence: str
-    advice: str
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

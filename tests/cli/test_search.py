@@ -604,5 +604,5 @@ def test_what_earlier_trials_took_is_said(run: Run, made_up: MadeUpFlow) -> None
     made_up.result = replace(
         made_up.result, cost=replace(spent, earlier_trials=3, earlier_seconds=90.0)
     )
-    said = "2.8 min for 6 trials, 3 of them made before, in 90 s of that (what their search took"
+    said = "2.8 min for 6 trials, 3 of them made before, in 90 s of that\n"
     assert said in run("search", "photos.py").stdout
