@@ -124,7 +124,7 @@ def _show_ceilings(console: Console, profile: Profile) -> None:
             said = (f"not measured: {ceiling.reason}", "quiet")
         rows.append([f"with {bounds.if_free(ceiling.name, profile.machine.device)}", said])
     if rows:
-        console.heading("The most that could be gained")
+        console.heading("Ceilings")
         console.rows(rows)
 
 

@@ -14,7 +14,7 @@ from autotune.outputs import EARLIER, wording
 from autotune.outputs.apply import is_applied
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.speeds import in_turns, patch_alone, timed
-from autotune.outputs.untried import ended, loading_stays, no_gain, why_untried
+from autotune.outputs.untried import ended, left_untried, loading_stays, no_gain
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
 from autotune.verdict import BASELINE, DELIVERED, TUNED, Parity, Ratio, Verdict
@@ -77,7 +77,7 @@ def banner(result: Result, verdict: Verdict) -> Line:
     if verdict.is_withheld:
         return [(f"{wording.withheld(verdict)}. ", "warn"), verdict.reason]
     if verdict.outcome != "faster" or verdict.speedup is None:
-        left = why_untried(result)
+        left = left_untried(result)
         return [(f"{no_gain(result)}. ", "strong"), " ".join(filter(None, (verdict.reason, left)))]
     speedup = verdict.speedup
     found = wording.faster(speedup.estimate)

@@ -20,7 +20,7 @@ from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.speeds import in_turns, patch_alone, timed, turns_interval
-from autotune.outputs.untried import ended, loading_stays, no_gain, why_untried
+from autotune.outputs.untried import ended, left_untried, loading_stays, no_gain
 from autotune.outputs.writing import write_whole
 from autotune.profiling.profile import Memory
 from autotune.result import Result
@@ -222,7 +222,7 @@ _FILTERS = {
     "timed": timed,
     "unbroken": _unbroken,
     "value": wording.value,
-    "why_untried": why_untried,
+    "left_untried": left_untried,
     "with_validations": wording.with_validations,
     "withheld": wording.withheld,
 }
