@@ -23,8 +23,7 @@ class Cost:
 
     `earlier_trials` of the `trials`, and `earlier_seconds` of the `seconds`, are what this search
     has from one that was interrupted or took place beside it. Waiting for another to leave the
-    device is no cost. `run_steps` is how many steps a run has at the most, by its loop over epochs;
-    None where that is not known.
+    device is no cost.
     """
 
     seconds: float
@@ -33,13 +32,6 @@ class Cost:
     start_seconds: float = 0.0
     earlier_trials: int = 0
     earlier_seconds: float = 0.0
-    run_steps: int | None = None
-
-    @property
-    def outlasts_a_run(self) -> bool:
-        """Whether one run of the program is known to be too short to pay for the search."""
-        run, even = self.run_steps, self.break_even_steps
-        return run is not None and even is not None and even > run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

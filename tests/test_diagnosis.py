@@ -135,7 +135,7 @@ def test_two_validations_tell_how_often_they_come():
 @pytest.mark.parametrize(
     ("busy", "count", "words"),
     [
-        (0.97, 0, "with no workers, keeps 1.0 of 2 cores busy: it computes most of the time."),
+        (0.97, 0, "with no workers, keeps 1.0 of 2 cores busy. "),
         (0.02, 0, "uses 0.02 of a core: it waits itself, for slow reads, say"),
         (0.45, 1, "with 1 worker, uses 0.45 of a core: it works and waits by turns"),
         (1.2, 4, "with 4 workers, keeps 1.2 of 2 cores busy. "),
@@ -231,7 +231,7 @@ def test_a_healthy_program_hears_that_it_computes():
 
 def test_what_a_loader_without_workers_costs_is_what_it_can_give_back():
     phases = {"data": 0.34, "forward": 0.3, "backward": 0.3, "other": 0.06}
-    ran = "one batch, used again and again, was trained on faster than that"
+    told = "is told by the share of the waits"
     for workers, words in ((0, "up to 1.52×"), (2, "up to 2.60×")):
         seen = loader(num_workers=workers, threaded=False)
         window = builders.window(180.4, seconds=1.0, worker_cpu_seconds=0.6 * (workers > 0))
@@ -239,7 +239,7 @@ def test_what_a_loader_without_workers_costs_is_what_it_can_give_back():
         found = diagnose(profile(phases=phases, ceilings=given, seen=seen))[0]
         assert found.max_gain == given[0].max_gain
         assert words in found.headline
-        assert (ran in found.evidence) == (workers == 0)
+        assert (told in found.evidence) == (workers == 0)
         assert "2.60" not in found.evidence, "one figure for one bound"
 
 
@@ -257,7 +257,7 @@ def test_workers_give_back_no_more_than_the_wait_for_them_and_their_processor_ti
     rate = window.samples_per_second if bounded else 180.4
     assert given[0].samples_per_second == pytest.approx(gain * rate, rel=0.005)
     (found,) = diagnose(profile(phases=HEALTHY, ceilings=given, seen=workers(8)))
-    assert ("was trained on faster than that" in found.evidence) is bounded
+    assert ("is told by the share of the waits" in found.evidence) is bounded
     assert given[1:] == timed[1:]
 
 
@@ -340,10 +340,7 @@ def test_a_costly_optimizer_is_named_before_the_overhead_that_it_causes():
     assert found[0].headline == (
         "Updates weights 45 % of each step; a faster optimizer step can gain up to 1.82×."
     )
-    assert (
-        "SGD (as torch runs it unasked) updates 272,474 parameters in 0.9 ms a step"
-        in found[0].evidence
-    )
+    assert found[0].evidence == "SGD (as torch runs it unasked) updates 272,474 parameters."
 
 
 @pytest.mark.parametrize(
@@ -374,7 +371,7 @@ def test_parameters_are_counted_for_the_optimizer_that_updates_them():
         beside=(replace(one, parameters=200, name="Adam"), replace(one, parameters=4, name="Adam")),
     )
     found = diagnose(profile(phases={"optimizer": 0.5, "forward": 0.5}, seen=seen))
-    said = "SparseAdam updates 3,000 parameters, Adam (as torch runs it unasked) 204 in "
+    said = "SparseAdam updates 3,000 parameters, Adam (as torch runs it unasked) 204."
     assert any(each.evidence.startswith(said) for each in found), found
 
 
@@ -482,7 +479,6 @@ def test_tiny_steps_are_small_operations():
     found = first(phases=HEALTHY, step_seconds=0.00087, seen=tiny(2_410), ceilings=ceilings())
     assert found.bottleneck == Bottleneck.OVERHEAD
     assert found.headline.startswith("Takes 0.87 ms a step: small operations")
-    assert "on 2,410 parameters and 32 samples" in found.evidence
     assert found.max_gain is None
 
 
@@ -505,14 +501,6 @@ def test_batches_without_a_loader_are_not_said_to_lie_in_pageable_memory():
     phases = {"copy": 0.3, "forward": 0.3, "backward": 0.35, "other": 0.05}
     found = first(phases=phases, ceilings=ceilings(), seen=builders.seen(loader=None))
     assert "MB is copied, and the program waits" in found.evidence
-
-
-@pytest.mark.parametrize("has_loader", [True, False])
-def test_a_loss_that_is_a_function_is_among_what_no_phase_accounts_for(has_loader):
-    phases = {"data": 0.02, "forward": 0.4, "backward": 0.2, "other": 0.38}
-    seen = builders.seen() if has_loader else builders.seen(loader=None)
-    evidence = by_name(phases=phases, ceilings=ceilings(), seen=seen)[Bottleneck.HOST].evidence
-    assert "osses that are functions, gradient clipping, averages of weights" in evidence
 
 
 def test_short_steps_that_get_through_much_work_are_not_overhead():

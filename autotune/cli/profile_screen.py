@@ -9,22 +9,11 @@ from autotune.machine import Machine
 from autotune.outputs import bounds, wording
 from autotune.outputs.device import device_rows
 from autotune.profiling.profile import (
-    FIRST_READ,
-    NO_VALIDATION,
-    NOT_ALL_FINITE,
-    NOT_FINITE,
-    PROCESSORS_TAKEN,
-    TRACKER_OFF,
     Memory,
     Profile,
 )
 from autotune.result import Result
 from autotune.workload.window import PHASES
-
-# Doubts that stand in another line than theirs.
-_SAID_ELSEWHERE = frozenset(
-    {FIRST_READ, NOT_ALL_FINITE, NOT_FINITE, NO_VALIDATION, PROCESSORS_TAKEN, TRACKER_OFF}
-)
 
 
 def show_profile(console: Console, result: Result, folder: Path, *, brief: bool = False) -> None:
@@ -66,9 +55,7 @@ def show_facts(console: Console, profile: Profile, protection: str) -> None:
     facts = {
         "Not counted": wording.outside(profile),
         "Doubts": " ".join(
-            f"{doubt.evidence} {doubt.advice}"
-            for doubt in profile.doubts
-            if doubt.name not in _SAID_ELSEWHERE
+            f"{doubt.evidence} {doubt.advice}" for doubt in wording.further_doubts(profile)
         ),
         "Memory": _memory(profile.memory),
         "Largest batch": said_of_largest(profile.memory),
@@ -137,7 +124,7 @@ def _show_ceilings(console: Console, profile: Profile) -> None:
             said = (f"not measured: {ceiling.reason}", "quiet")
         rows.append([f"with {bounds.if_free(ceiling.name, profile.machine.device)}", said])
     if rows:
-        console.heading("The most that could be gained")
+        console.heading("Ceilings")
         console.rows(rows)
 
 

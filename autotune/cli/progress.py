@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Self
 
@@ -52,7 +52,6 @@ class Progress(Listener):
         self._baseline: float | None = None
         self._best: Trial | None = None
         self._doubts: dict[str, tuple[Doubt, int]] = {}  # each kind's first, and of which trial
-        self._tried: set[str] = set()  # settings
         self._left_out: set[str] = set()  # those that the result's "Not counted" says
         self._live = ExitStack()
 
@@ -92,13 +91,10 @@ class Progress(Listener):
             show_cautions(self._console, profile)
             self._say([(diagnosis[0].headline, "strong")])
 
-    def unwritable(self, settings: Mapping[str, Sequence[str]]) -> None:
+    def unwritable(self, settings: Sequence[str]) -> None:
         """Say what no patch can give, but `autotune run`."""
-        for reason, several in settings.items():
-            self._say(
-                f"{', '.join(several)} cannot be written into the source ({reason}): "
-                f"`autotune run` can give {'it' if len(several) == 1 else 'them'} all the same."
-            )
+        if settings:
+            self._say(f"Not for a patch, only for `autotune run`: {', '.join(settings)}.")
 
     def space(self, space: Space) -> None:
         """Say what is searched."""
@@ -143,7 +139,6 @@ class Progress(Listener):
         if self._quiet:
             return
         outcome = trial.outcome
-        self._tried |= trial.config.keys()
         settings = wording.settings(trial.config)
         if isinstance(outcome, Failure):
             words = outcome.kind.replace("_", " ")
@@ -191,10 +186,7 @@ class Progress(Listener):
     def _explain_doubts(self) -> None:
         """What the words behind a trial's settings mean."""
         for doubt, number in self._doubts.values():
-            done = any(f"`{name}`" in doubt.advice for name in self._tried)
-            advice = "" if done else f" {doubt.advice}"
-            of = f"({doubt.name}, trial {number}) "
-            self._say([(of, "quiet"), doubt.evidence, (advice, "quiet")])
+            self._say([(f"({doubt.name}, trial {number}) ", "quiet"), doubt.evidence])
 
     def _ratio(self, samples_per_second: float) -> str:
         return wording.ratio(samples_per_second / self._baseline) if self._baseline else ""

@@ -15,7 +15,7 @@ from autotune.outputs.apply import is_applied
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.rounded import rounded
 from autotune.outputs.speeds import in_turns, patch_alone, timed
-from autotune.outputs.untried import ended, loading_stays, no_gain, why_untried
+from autotune.outputs.untried import ended, left_untried, loading_stays, no_gain
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
 from autotune.verdict import BASELINE, DELIVERED, TUNED, Parity, Ratio, Verdict
@@ -78,7 +78,7 @@ def banner(result: Result, verdict: Verdict) -> Line:
     if verdict.is_withheld:
         return [(f"{wording.withheld(verdict)}. ", "warn"), verdict.reason]
     if verdict.outcome != "faster" or verdict.speedup is None:
-        left = why_untried(result)
+        left = left_untried(result)
         return [(f"{no_gain(result)}. ", "strong"), " ".join(filter(None, (verdict.reason, left)))]
     speedup = verdict.speedup
     found = wording.faster(speedup.estimate)
@@ -215,12 +215,10 @@ def _delivered(verdict: Verdict) -> str:
         return ""
     if delivered.speedup is None or verdict.outcome == "failed":
         return delivered.reason or "the patched program was not timed"
-    seen = "every setting was seen in effect" if delivered.settings_observed else ""
-    seen = delivered.reason or seen
-    return (
-        f"the patched program itself was run: {_as_timed(delivered.speedup)}"
-        f" ({_interval(delivered.speedup)}){f'; {seen}' if seen else ''}"
-    )
+    said = "the patched program itself was timed"
+    if delivered.speedup != verdict.speedup:
+        said += f": {_as_timed(delivered.speedup)} ({_interval(delivered.speedup)})"
+    return "; ".join(filter(None, (said, delivered.reason)))
 
 
 def _as_timed(speedup: Ratio) -> str:
@@ -237,15 +235,10 @@ def _cost(result: Result) -> str:
     said = f"{wording.duration(cost.seconds)} for {wording.counted(cost.trials, 'trial')}"
     if cost.earlier_trials:
         earlier = wording.duration(cost.earlier_seconds)
-        said += (
-            f", {cost.earlier_trials} of them made before, in {earlier} of that (what their search"
-            " took besides is not counted)"
-        )
+        said += f", {cost.earlier_trials} of them made before, in {earlier} of that"
     if cost.break_even_steps is None:
         return said
     said += f"; {wording.counted(cost.break_even_steps, 'step')} of training earn it back"
-    if cost.outlasts_a_run and cost.run_steps is not None:
-        said += f", more than the {cost.run_steps:,} that a run has by its loop over epochs"
     if cost.start_seconds < _SLOW_START_SECONDS:
         return said
     return f"{said}, with a start that takes {wording.duration(cost.start_seconds)} longer"

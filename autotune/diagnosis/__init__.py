@@ -36,7 +36,6 @@ from autotune.diagnosis.operations import (
     MOSTLY,
     counted,
     of_small_operations,
-    parameters,
     short_ones,
     started,
 )
@@ -190,8 +189,7 @@ def _optimizer(profile: Profile) -> Finding | None:
     return Finding(
         bottleneck=Bottleneck.OPTIMIZER,
         severity="info" if own and share < OPTIMIZER_CRITICAL else grade,
-        evidence=f"{_updated(optimizer, *profile.seen.beside)} "
-        f"in {milliseconds(share * profile.step_seconds)} a step.",
+        evidence=f"{_updated(optimizer, *profile.seen.beside)}.",
         max_gain=most_gain(share),
         headline=f"Updates weights {percent(share)} of each step"
         f"{with_threads_in_the_way(profile)}; "
@@ -225,15 +223,13 @@ def _overhead(profile: Profile) -> Finding | None:
     share = _weight(profile, Bottleneck.COMPUTE)
     if share < MOSTLY or not of_small_operations(profile):
         return None
-    step = milliseconds(profile.step_seconds)
     return Finding(
         bottleneck=Bottleneck.OVERHEAD,
         severity="warning",
-        evidence=f"{percent(share)} of a step of {step} is computing, on {parameters(profile):,} "
-        f"parameters and {_samples(profile)}; {_cores(profile)}."
-        f"{one_thread(profile)}",
+        evidence=f"{_cores(profile)}.{one_thread(profile)}",
         max_gain=None,
-        headline=f"Takes {step} a step: {counted(profile)}small operations, much of whose time is "
+        headline=f"Takes {milliseconds(profile.step_seconds)} a step: {counted(profile)}small "
+        "operations, much of whose time is "
         f"spent on starting them{started(profile)}.",
     )
 
@@ -284,11 +280,6 @@ def _compute(profile: Profile) -> Finding:
         headline=f"Computes {percent(share)} of each step{busiest(profile, 'forward')}"
         f"{short_ones(profile)}{crowd(profile)}{in_time}{idle}.",
     )
-
-
-def _samples(profile: Profile) -> str:
-    count = round(profile.seen.samples_per_step)
-    return f"{count:,} sample{'s' * (count != 1)}"
 
 
 def _cores(profile: Profile) -> str:

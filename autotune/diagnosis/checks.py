@@ -30,8 +30,7 @@ def anomaly_detection(profile: Profile) -> Finding | None:
     return Finding(
         bottleneck=Bottleneck.CHECKS,
         severity=grade,
-        evidence="It keeps the line of each operation, and looks for NaN in each gradient; without "
-        "it the training is the same. It is for finding a NaN, and not for training.",
+        evidence="Without it the training is the same.",
         max_gain=gain,
         headline=f"torch's anomaly detection is on ({where}): without it, it ran {times(gain)} "
         "as fast.",

@@ -133,8 +133,7 @@ def _loader_at_work(profile: Profile) -> str:
     if busy >= ALL_CORES * cores and workers:
         return f"{who} keeps all {cores} cores busy."
     if busy >= WORKING_SHARE:
-        mostly = ": it computes most of the time" if workers <= 1 else ""
-        return f"{who} keeps {busy:.1f} of {cores} cores busy{mostly}."
+        return f"{who} keeps {busy:.1f} of {cores} cores busy."
     if busy < WAITING_SHARE:
         return f"{who} uses {busy:.2f} of a core: it waits itself, for slow reads, say."
     return f"{who} uses {busy:.2f} of a core: it works and waits by turns."

@@ -27,10 +27,8 @@ def denormal_numbers(profile: Profile) -> Finding | None:
     return Finding(
         bottleneck=Bottleneck.DENORMALS,
         severity=severity(1 - 1 / cost, WAIT_WARNING, 1.0) or "info",
-        evidence="Where gradients are zero, each step leaves less of their averages, down to "
-        "numbers below 1.2e-38, where they stay and with which the processor is slow. With as many "
-        "made so a step took that much longer than with zeros in their place. "
-        "torch.set_flush_denormal(True) at the program's beginning has them taken for zero.",
+        evidence="torch.set_flush_denormal(True) at the program's beginning has them taken for "
+        "zero.",
         max_gain=cost,
         headline=f"{said}, with which a step takes {times(cost)} as long.",
     )

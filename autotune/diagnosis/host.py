@@ -22,10 +22,6 @@ from autotune.workload.window import AS_IS, SYNCS
 
 MOSTLY = 0.5  # of the time that no phase accounts for
 MUCH = 0.25  # of a phase, for one function to be named
-_AMONG_IT = (
-    "losses that are functions, gradient clipping, averages of weights, parts of the model that "
-    "are called by themselves"
-)
 
 
 def own_python(profile: Profile) -> Finding | None:
@@ -42,28 +38,18 @@ def own_python(profile: Profile) -> Finding | None:
     if _is_mostly_gradless(profile):
         gradless = _gradless_share(profile)
         what = f"Acts or evaluates without gradients {percent(gradless)} of each step"
-        evidence = (
-            "From a call of its model without gradients to the next with them: rollouts, with "
-            f"their environment, evaluation, pseudo-labels or a teacher, say. {percent(share)} of "
-            "a step are outside loading, copies, "
-        )
+        evidence = "From a call of its model without gradients to the next with them."
         share = gradless
     elif profile.seen.loader is None:
         what = f"Prepares batches or runs other code of its own {percent(share)} of each step"
-        evidence = (
-            "No DataLoader of torch's was seen to give the training its batches; this is the time "
-            f"(with {_AMONG_IT}, where there are such) outside "
-        )
+        evidence = "The time outside forward, backward and the optimizer."
     else:
         what = f"Runs other code of its own {percent(share)} of each step"
-        evidence = (
-            f"{_AMONG_IT.capitalize()}, logging, metrics, schedulers, what its forward pass runs "
-            "beside torch's operations: the time outside loading, copies, "
-        )
+        evidence = "The time outside loading, copies, forward, backward and the optimizer."
     return Finding(
         bottleneck=Bottleneck.HOST,
         severity=grade,
-        evidence=f"{evidence}forward, backward and the optimizer.",
+        evidence=evidence,
         max_gain=most_gain(share),
         headline=f"{what}{busiest(profile, 'other')}; "
         f"without that it {can_gain(most_gain(share))}.",

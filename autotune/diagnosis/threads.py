@@ -82,8 +82,7 @@ def too_many_threads(profile: Profile) -> Finding | None:
     return Finding(
         bottleneck=Bottleneck.THREADS,
         severity=grade,
-        evidence=f"One thread computes a batch that was kept {times(gain)} as fast; as many as "
-        "there are cores may be faster still.",
+        evidence="As many as there are cores may be faster still.",
         max_gain=None,
         headline=f"Computes with {_of_cores(profile)}, which wait for one another: one alone "
         f"computes {times(gain)} as fast.",
@@ -101,9 +100,7 @@ def _threads_of_numpy(profile: Profile) -> Finding | None:
         bottleneck=Bottleneck.THREADS,
         severity=grade,
         evidence=f"OpenBLAS has {profile.seen.blas_threads} threads in this process, torch "
-        f"{profile.seen.threads}, on {cores} core{'s' * (cores != 1)}. OpenBLAS's may go on "
-        "spinning for tens of milliseconds after each product of NumPy's, on cores that torch's "
-        "then wait for.",
+        f"{profile.seen.threads}, on {cores} core{'s' * (cores != 1)}.",
         max_gain=gain,
         headline="NumPy's threads are in the way: with one thread for NumPy's linear algebra it "
         f"ran {times(gain)} as fast.",

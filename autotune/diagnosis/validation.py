@@ -39,10 +39,8 @@ def validation(profile: Profile) -> Finding | None:
     return Finding(
         bottleneck=Bottleneck.VALIDATION,
         severity=grade,
-        evidence=f"{seen}. Validate less often, on less, or in larger batches"
-        f"{_other_loader(profile.seen)}. A pass over the data without gradients counts as one"
-        f"{_generated(profile.seen)}, with what follows it until the next batch (a checkpoint, "
-        "plots). All other shares are of training steps.",
+        evidence=f"{seen}{_other_loader(profile.seen)}. A pass over the data without gradients "
+        f"counts as one{_generated(profile.seen)}.",
         max_gain=gain,
         headline=f"Validates {percent(share)} of the time{when}; without that it {can_gain(gain)}.",
     )
@@ -59,9 +57,8 @@ def _between_steps(share: float, grade: str, when: str) -> Finding:
     return Finding(
         bottleneck=Bottleneck.VALIDATION,
         severity=grade,
-        evidence="That may be a validation, or what it generates to learn from (rollouts), with "
-        "what follows until its next step. All other shares are of training steps, and so is what "
-        "settings are timed by: what they do to this was not timed.",
+        evidence="That may be a validation, or what it generates to learn from (rollouts). What "
+        "settings do to it was not timed.",
         max_gain=None,
         headline=f"Is between its training steps {percent(share)} of the time{when}: it calls its "
         "model without gradients there.",

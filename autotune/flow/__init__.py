@@ -18,7 +18,6 @@ from autotune.flow.energy import against_speed, refuse_unknown
 from autotune.flow.judging import judge
 from autotune.flow.measuring import diverges
 from autotune.flow.profiling import profile_program
-from autotune.flow.run_length import most_steps
 from autotune.flow.sameness import hashes_of_files, search_key
 from autotune.flow.suggestion import by_hand
 from autotune.flow.trying import (
@@ -280,5 +279,4 @@ def _cost(context: Context, profiled: Profile, found: Found, verdict: Verdict) -
         start_seconds=start_seconds,
         earlier_trials=len(found.earlier),
         earlier_seconds=earlier_seconds,
-        run_steps=None if steps is None else most_steps(context.target, profiled.seen),
     )

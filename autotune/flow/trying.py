@@ -186,7 +186,7 @@ def _try_next(
     enough = study.trials if study.awaited else _are_enough(study.trials)
     if began > context.deadline or (began > ends and enough):
         gone = f"was used up before {study.awaited} ended" if study.awaited else "is used up"
-        reason = f"What the budget has for trials, beside profiling and judging, {gone}."
+        reason = f"The budget's time for trials {gone}."
         reason += study.too_dear
         return Ending(why=BUDGET, reason=reason)
     asked = study.ask(seconds_left=context.deadline - began)

@@ -53,8 +53,7 @@ class BlasThreads(Knob):
             return Skip(reason="NumPy was not seen to compute with several threads")
         if gain is not None and gain < _NOTABLE:
             return Skip(
-                reason="with one thread for NumPy's linear algebra, if it has any, the program was "
-                "not clearly faster"
+                reason="with one thread for NumPy's linear algebra it was not clearly faster"
             )
         return Choices(own=own, values=(1, own))
 

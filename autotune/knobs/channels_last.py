@@ -64,9 +64,8 @@ class ChannelsLast(Knob):
             return Skip(reason=reason, impossible=True)
         if any(model.weights_elsewhere for model in profile.seen.models):
             reason = (
-                "weights of four dimensions have their memory with other tensors or processes "
-                "(parts of a larger one, a kept `weight.data`, one parameter's `.data` set to "
-                "another's, shared memory): another order would cut them loose from those"
+                "weights of four dimensions have their memory with other tensors or processes: "
+                "another order would cut them loose from those"
             )
             return Skip(reason=reason, impossible=True)
         saves_itself = all(model.pretrained for model in profile.seen.models)

@@ -66,9 +66,7 @@ class Checkpointing(Knob):
             return Skip(reason="the model recomputes activations already")
         if not _blocks(profile.seen):
             return Skip(
-                reason="the model has no list of repeated blocks (an nn.Sequential or "
-                "nn.ModuleList of one class whose modules have parts of their own) that could be "
-                "recomputed",
+                reason="the model has no list of repeated blocks that could be recomputed",
                 impossible=True,
             )
         if reason := models_pass(profile):
@@ -76,7 +74,7 @@ class Checkpointing(Knob):
         if any(model.moving_blocks for model in profile.seen.models):
             reason = (
                 "some of its blocks keep statistics (batch norm, spectral norm) that a second "
-                "forward pass would move once more, unless they are kept in evaluation"
+                "forward pass would move once more"
             )
             return Skip(reason=reason, impossible=True)
         if reason := plenty_of_memory(profile):

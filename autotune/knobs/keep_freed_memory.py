@@ -50,18 +50,14 @@ class KeepFreedMemory(Knob):
             return Skip(reason="the process keeps the memory that it frees already")
         if not can_keep_freed_memory():
             return Skip(
-                reason="only the allocator of glibc 2.33 or later can be told to keep memory and "
-                "asked whether it does, and the program has another one",
+                reason="the program's allocator is not that of glibc 2.33 or later",
                 impossible=True,
             )
         faults = _curable_faults(profile)
         if faults is None:
             return Skip(reason="how often memory is taken from the system was not measured")
         if faults < FEW_FAULTS:
-            return Skip(
-                reason=f"the program takes {faults:,.0f} pages of memory a second from the "
-                f"system{_left_out(profile)}: they cost next to nothing"
-            )
+            return Skip(reason="the memory that it takes from the system costs next to nothing")
         return Choices(own=False, values=(False, True))
 
     def expects(self, value: Value, profile: Profile) -> Expectation:
@@ -94,12 +90,6 @@ class KeepFreedMemory(Knob):
                 keeps_memory=True,
             ),
         )
-
-
-def _left_out(profile: Profile) -> str:
-    """What `_curable_faults` does not count, in words."""
-    loader = profile.seen.loader
-    return " (not counting those of batches from workers)" if loader and loader.num_workers else ""
 
 
 def _curable_faults(profile: Profile) -> float | None:

@@ -159,8 +159,5 @@ def _steps_kept_whole(seen: Seen) -> str:
     if seen.scaler:
         return "the program's own GradScaler would unscale the gradients of each part again"
     if any(model.batch_norms for model in seen.models):
-        return (
-            "the model has batch norm: over smaller batches it would be another training, unless "
-            "that is kept in evaluation"
-        )
+        return "the model has batch norm: over smaller batches it would be another training"
     return ""

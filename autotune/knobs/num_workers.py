@@ -49,9 +49,8 @@ class NumWorkers(Knob):
             return Skip(reason=NO_LOADER, impossible=True)
         if profile.doubt(FILLING):
             return Skip(
-                reason="the dataset kept more and more while it was timed, as a cache does that is "
-                "being filled: workers would each fill one of their own, in every epoch anew "
-                "unless they persist",
+                reason="the dataset kept more and more while it was timed, as a cache does: each "
+                "worker would fill one of its own",
             )
         fitting = most_queued_batches(profile) // queued_by_a_worker(profile.seen)
         if fitting < 1:

@@ -20,7 +20,7 @@ What it changes
 
 from autotune.diagnosis import Bottleneck
 from autotune.diagnosis.validation import steps_of_an_epoch
-from autotune.knobs.evidence import NO_LOADER, SMALLEST_GAIN, percent
+from autotune.knobs.evidence import NO_LOADER, SMALLEST_GAIN
 from autotune.knobs.knob import Choices, Config, Expectation, Knob, Semantics, Skip, Value
 from autotune.profiling.profile import Profile
 from autotune.profiling.starting import starting
@@ -65,10 +65,7 @@ class PersistentWorkers(Knob):
         start_seconds = begins.seconds if begins is not None else _START_SECONDS
         share = start_seconds / (epoch_seconds + start_seconds)
         if share < SMALLEST_GAIN:
-            return Skip(
-                reason=f"an epoch takes some {epoch_seconds:.0f} s: starting the workers anew "
-                f"{'costs' if begins else 'is taken to cost'} at most {percent(share)} of it"
-            )
+            return Skip(reason="starting the workers anew takes next to nothing of an epoch")
         return Choices(own=False, values=(False, True))
 
     def active(self, chosen: Config) -> bool:

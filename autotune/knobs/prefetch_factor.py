@@ -43,10 +43,7 @@ class PrefetchFactor(Knob):
             return Skip(reason=NO_LOADER, impossible=True)
         if loader.num_workers == 0:
             which = f"the loader of {loader.dataset}" if loader.beside else "the program's loader"
-            reason = (
-                f"{which} has no workers, and so no queue; workers that are tried have torch's "
-            )
-            return Skip(reason=f"{reason}own two batches each ready")
+            return Skip(reason=f"{which} has no workers, and so no queue")
         if reason := little_from_loading(profile):
             return Skip(reason=reason)
         if profile.phases.get("data", 1.0) < SMALLEST_GAIN:

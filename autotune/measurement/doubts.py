@@ -195,16 +195,14 @@ def _changed_its_speed(windows: Sequence[Window]) -> Doubt | None:
     if first > 0 and last >= CHANGED_TIMES * first and min(late) > max(early):
         return Doubt(
             name=SPED_UP,
-            evidence=f"It sped up {last / first:.1f}× while it was timed, as when files are read "
-            "for the first time, its steps get shorter, or other programs end.",
+            evidence=f"It sped up {last / first:.1f}× while it was timed.",
             advice="Measure again, or with a larger budget.",
         )
     if last > 0 and first >= CHANGED_TIMES * last and min(early) > max(late):
         return Doubt(
             name=SLOWED_DOWN,
-            evidence=f"It slowed down {first / last:.1f}× while it was timed, as when batches come "
-            "sorted by their length, or numbers become denormal: what comes later is in none of "
-            "the figures, and may gain otherwise.",
+            evidence=f"It slowed down {first / last:.1f}× while it was timed: what comes later may "
+            "gain otherwise.",
             advice="Give it a larger budget, so that more of its training is timed.",
         )
     return None

@@ -146,14 +146,11 @@ def doubts_of_cache(filled: Filled | None, directory: str) -> tuple[Doubt, ...]:
             evidence=f"{files}: after {filled.seconds:.0f} s it made no more, and what is measured "
             "is what comes then. Where they are a cache of its samples, and not there yet, the "
             "first epoch may take longer.",
-            advice="Nothing is to be done: every run here finds them.",
         )
     else:
         doubt = Doubt(
             name=FIRST_EPOCH,
             evidence=f"{files}, and went on after {filled.seconds:.0f} s: where later epochs read "
             "them, none of the figures are of those.",
-            advice="Where they are a cache, train for one epoch yourself, so that they are there, "
-            "or give it a larger budget.",
         )
     return (doubt,)

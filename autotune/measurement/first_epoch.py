@@ -123,9 +123,6 @@ def doubts_of_memory(first: FirstEpoch | None, kept: Sequence[str]) -> tuple[Dou
             name=FILLING,
             evidence=f"The dataset keeps ever more as it is read ({names} grew while it was "
             "timed): where later epochs take samples from there, none of the figures are of those.",
-            advice="Where that is a cache, have it filled before training begins, or kept in "
-            "files: workers would each fill one of their own, and in every epoch anew unless they "
-            "persist.",
         ),
     )
 
@@ -136,8 +133,6 @@ def _full(first: FirstEpoch) -> Doubt:
         evidence=f"The dataset kept ever more as it was read ({_listed(first.names)}): after "
         f"{first.seconds:.0f} s it kept no more, training was {first.speedup:.1f} times as fast, "
         "and what is measured is what comes then. What comes before that takes longer.",
-        advice="Nothing is to be done where it trains for many epochs. Where that is a cache, "
-        "workers would each fill one of their own, and in every epoch anew unless they persist.",
     )
 
 

@@ -6,7 +6,6 @@ nothing in them is marked safe.
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -22,12 +21,11 @@ from autotune.outputs.device import device_rows
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.rounded import rounded
 from autotune.outputs.speeds import in_turns, patch_alone, timed, turns_interval
-from autotune.outputs.untried import ended, loading_stays, no_gain, why_untried
+from autotune.outputs.untried import ended, left_untried, loading_stays, no_gain
 from autotune.outputs.writing import write_whole
-from autotune.profiling.profile import Ceiling, Doubt, Memory
+from autotune.profiling.profile import Memory
 from autotune.result import Result
 from autotune.trials.front import ENERGY
-from autotune.trials.trial import Trial
 from autotune.verdict import Verdict
 from autotune.workload.window import PHASES
 
@@ -128,7 +126,8 @@ def _steps(result: Result) -> dict[str, object]:
 
 def _ceilings(result: Result) -> BarChart | None:
     profile = result.profile
-    if not profile.ceilings:
+    ceilings = bounds.distinct(profile)
+    if not ceilings:
         return None
     now = Bar(
         label="As it is",
@@ -145,20 +144,13 @@ def _ceilings(result: Result) -> BarChart | None:
                     label=_capital(bounds.if_free(each.name, profile.machine.device)),
                     amount=each.samples_per_second,
                     text=wording.rate(each.samples_per_second),
-                    note=_most(each),
+                    note=each.reason or wording.ceiling(each.max_gain),
                     marked=each.name == marked,
                 )
-                for each in bounds.distinct(profile)
+                for each in ceilings
             ),
         ]
     )
-
-
-def _most(ceiling: Ceiling) -> str:
-    """The most that it lets be gained, and if that was not timed; else why it is not known."""
-    if ceiling.max_gain is None:
-        return ceiling.reason
-    return f"{wording.ceiling(ceiling.max_gain)}{' (by share)' * bool(ceiling.reason)}"
 
 
 def _capital(text: str) -> str:
@@ -185,15 +177,6 @@ def _memory(memory: Memory) -> BarChart:
     )
 
 
-def _doubts(trials: Sequence[Trial]) -> Iterable[Doubt]:
-    """Of each kind of doubt of what was timed, the first."""
-    kinds: dict[str, Doubt] = {}
-    for trial in trials:
-        for doubt in trial.outcome.doubts if isinstance(trial.outcome, Measurement) else ():
-            kinds.setdefault(doubt.name, doubt)
-    return kinds.values()
-
-
 def _readable(shown: object) -> object:
     """What a template's expression gives, as a terminal would show it; markup stays as it is."""
     return _TERMINAL_CODES.sub("", shown) if type(shown) is str else shown
@@ -214,16 +197,13 @@ def _patch_kind(line: str) -> str:
 _FILTERS = {
     "as_far": wording.as_far,
     "cautions": wording.cautions,
-    "ceiling": wording.ceiling,
     "command": shlex.join,
     "counted": wording.counted,
-    "doubts": _doubts,
     "duration": wording.duration,
     "ended": ended,
     "allowed": wording.allowed,
-    "capital": _capital,
     "finding": wording.finding,
-    "if_gone": bounds.if_gone,
+    "further_doubts": wording.further_doubts,
     "in_turns": in_turns,
     "interval_text": wording.interval_text,
     "loading_stays": loading_stays,
@@ -244,7 +224,7 @@ _FILTERS = {
     "timed": timed,
     "unbroken": _unbroken,
     "value": wording.value,
-    "why_untried": why_untried,
+    "left_untried": left_untried,
     "with_validations": wording.with_validations,
     "withheld": wording.withheld,
 }

@@ -2,16 +2,12 @@
 
 from autotune.measurement.statistics import throughput
 from autotune.outputs import wording
-from autotune.profiling.profile import TAKEN_AGAIN, Profile
+from autotune.profiling.profile import Profile
 from autotune.result import Result
 from autotune.verdict import BASELINE, DELIVERED, TUNED, Verdict
 from autotune.workload.window import AS_IS, Window
 
 Interval = tuple[float, float]
-
-# A program's speed in turns is another than in its profile where they lie so many times apart.
-_ANOTHER_SPEED = 1.1
-_SEVERAL = 3  # sets of processes tell themselves how far they differ
 
 
 def turns_interval(turns: tuple[tuple[int, float], ...]) -> Interval | None:
@@ -75,42 +71,11 @@ def patch_alone(result: Result) -> str:
 
 
 def timed(verdict: Verdict, profile: Profile) -> str:
-    """How far into the training the turns reach that a gain was timed in; "" without turns."""
+    """In how many turns, processes and steps a gain was timed; "" without turns."""
     taken, sets = verdict.turns.get("baseline", ()), len(verdict.rounds)
     if not taken or not sets or not profile.seen.samples_per_step:
         return ""
     steps = sum(samples for samples, _ in taken) / profile.seen.samples_per_step / sets
     turns, each = wording.counted(len(taken), "turn"), max(1, round(steps))
     by = "one set of processes," if sets == 1 else f"{sets} sets of processes, in each"
-    said = (
-        f"in {turns} of each program by {by} some {wording.counted(each, 'step')} of it as it is, "
-        "soon after its start, and as long of the tuned one; what later steps do otherwise is in "
-        "no figure"
-    )
-    return "; ".join(filter(None, (said, _why_rough(verdict, profile), _alone(verdict, profile))))
-
-
-def _why_rough(verdict: Verdict, profile: Profile) -> str:
-    """Why no more than the interval's lower end is claimed; "" where more is."""
-    if not verdict.is_rough:
-        return ""
-    if len(verdict.rounds) < _SEVERAL:
-        only = "one set" if len(verdict.rounds) == 1 else f"{len(verdict.rounds)} sets"
-        why = f"it was {only} of processes only, and those of one program differ"
-    elif profile.doubt(TAKEN_AGAIN):
-        why = (
-            "how much memory it takes anew, and its speed with it, may differ from process to "
-            "process"
-        )
-    else:
-        why = "its turns, or its processes, differ among themselves"
-    return f"the interval is wide since {why}"
-
-
-def _alone(verdict: Verdict, profile: Profile) -> str:
-    """What speed the program as it is was profiled at, where that is another than in turns."""
-    alone, beside = profile.samples_per_second, verdict.baseline_samples_per_second
-    if not alone or not beside or 1 / _ANOTHER_SPEED < alone / beside < _ANOTHER_SPEED:
-        return ""
-    profiled, here = wording.rate(alone), wording.rate(beside)
-    return f"the program as it is had {profiled} when it was profiled, and {here} here"
+    return f"in {turns} of each program by {by} some {wording.counted(each, 'step')} of it as it is"

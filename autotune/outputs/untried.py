@@ -7,15 +7,10 @@ from autotune.measurement.measurement import Failure, Measurement
 from autotune.outputs import wording
 from autotune.profiling.profile import TOO_FEW_STEPS
 from autotune.result import Result
-from autotune.trials.trial import BUDGET, PASSING, PATIENCE, TRIALS, Trial
+from autotune.trials.trial import BUDGET, PASSING, TRIALS, Trial
 
 NUM_WORKERS = "num_workers"
 MORE_TIME = "a larger budget has more"  # as reasons say for which there was too little
-_WHY = {
-    BUDGET: " (the time for trials was used up)",
-    TRIALS: " (there were to be no more trials)",
-    PATIENCE: " (too little was expected of {} for the time of a trial)",
-}
 
 
 def untried(result: Result) -> tuple[str, ...]:
@@ -37,18 +32,14 @@ def no_gain(result: Result) -> str:
     return "Nothing found to gain" if is_open else "Nothing to gain"
 
 
-def why_untried(result: Result) -> str:
-    """What was not tried and why, in a sentence; "" where all of it was, or nothing."""
+def left_untried(result: Result) -> str:
+    """What was not tried, in a sentence; "" where all of it was, or nothing."""
     names = untried(result)
     if not _tried(result):
         return ""
     if not names:
         return barely_timed(result)
-    ending = result.search.ending if result.search else None
-    begun = {name for trial in result.trials for name in trial.config}
-    them = "it" if len(set(names) - begun) == 1 else "them"
-    why = _WHY.get(ending.why, "").format(them) if ending else ""
-    return " ".join(filter(None, (_said_untried(result, names, why), barely_timed(result))))
+    return " ".join(filter(None, (_said_untried(result, names), barely_timed(result))))
 
 
 def barely_timed(result: Result) -> str:
@@ -131,13 +122,13 @@ def ended(result: Result) -> str:
     return " ".join(filter(None, (ending.reason, left, barely_timed(result))))
 
 
-def _said_untried(result: Result, names: Sequence[str], why: str = "") -> str:
+def _said_untried(result: Result, names: Sequence[str]) -> str:
     """Which knobs were not tried, and of which each trial was spoilt by what else was going on."""
     begun = {name for trial in result.trials for name in trial.config}
     spoilt = [name for name in names if name in begun]
     left = [name for name in names if name not in begun]
     said = (
-        f"Not tried: {', '.join(left)}{why}." if left else "",
+        f"Not tried: {', '.join(left)}." if left else "",
         f"Tried, but not measured: {', '.join(spoilt)}." if spoilt else "",
     )
     return " ".join(filter(None, said))

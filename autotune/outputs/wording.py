@@ -18,6 +18,7 @@ from autotune.profiling.profile import (
     PROCESSORS_TAKEN,
     SHORT_RUN,
     TRACKER_OFF,
+    Doubt,
     Profile,
 )
 from autotune.verdict import Parity, Ratio, Verdict
@@ -184,6 +185,11 @@ def cautions(profile: Profile) -> tuple[tuple[str, str], ...]:
     )
 
 
+def further_doubts(profile: Profile) -> tuple[Doubt, ...]:
+    """Those that neither cautions tell nor what is in none of the figures."""
+    return tuple(each for each in profile.doubts if each.name not in (*_CAUTIONS, *OUTSIDE))
+
+
 def finding(profile: Profile, headline: str) -> str:
     """What was found first, as sure as it is."""
     if profile.doubt(PROCESSORS_TAKEN) is None:
@@ -221,8 +227,7 @@ def with_validations(verdict: Verdict) -> str:
     if found.share == 0 and found.tuned_seconds > _MUCH_SLOWER * found.own_seconds:
         return (
             f"Where its epochs are cut short {what} takes {duration(found.tuned_seconds)} "
-            f"with these settings, and {duration(found.own_seconds)} before; how much of the time "
-            "whole ones take was not seen."
+            f"with these settings, and {duration(found.own_seconds)} before."
         )
     if found.share < _NOTABLE_SHARE:
         return ""
@@ -263,22 +268,16 @@ def _outside_the_loop(profile: Profile, validations_told: bool) -> str:
     if not parts:
         return ""
     text = " and ".join(parts)
-    which, them = ("both are", "them") if len(parts) > 1 else ("that is", "it")
-    return (
-        f"{text[0].upper()}{text[1:]}: {which} outside these figures, and what the training loop "
-        f"gains need not apply to {them}."
-    )
+    which = "both are" if len(parts) > 1 else "that is"
+    return f"{text[0].upper()}{text[1:]}: {which} outside these figures."
 
 
 def start(profile: Profile) -> str:
-    """How long the program took to its first step, and how much of that is not taken again."""
+    """How long the program took to its first step, and how much of that is compiling."""
     whole, compiling = profile.startup_seconds, profile.compiling_seconds
     if compiling <= _NOTABLE_SHARE * whole:
         return duration(whole)
-    return (
-        f"{duration(whole)} ({duration(compiling)} of it compiling; starts that find its cache "
-        "filled may be spared most of that)"
-    )
+    return f"{duration(whole)} ({duration(compiling)} of it compiling)"
 
 
 def _starts_slowly(profile: Profile) -> bool:

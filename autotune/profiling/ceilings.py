@@ -18,11 +18,7 @@ UNDISTURBED = 1.1
 LEAST_CEILING = 0.9
 _ONE_OF_SEVERAL = "a step draws from several loaders, of which one was drained alone"
 _MANY_SHAPES = "the model is given many shapes: one batch, replayed, may be unlike the others"
-_BY_SHARE = "What loading in no time would gain is told by the share of the waits"
-_BEYOND = (
-    f"{_BY_SHARE}: one batch, used again and again, was trained on faster than that (it may lie in "
-    "caches, or other programs may have slowed the rest)."
-)
+_BY_SHARE = "What loading in no time would gain is told by the share of the waits."
 _SLOWED = (
     "it came out slower than the program as it is: most likely the machine was slower just then"
 )
@@ -96,7 +92,7 @@ def _bounded(ceiling: Ceiling, phases: Mapping[str, float], beside: float, rate:
         ceiling,
         samples_per_second=most * rate,
         max_gain=most,
-        reason=_BEYOND if ceiling.max_gain > UNDISTURBED * most else f"{_BY_SHARE}.",
+        reason=_BY_SHARE,
     )
 
 

@@ -46,7 +46,6 @@ def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
                 name="changing shapes",
                 evidence=f"The model was called with {seen.shapes} shapes of input or more: steps "
                 "may differ in length, and the figures are means over those that came.",
-                advice="Give it a larger budget, so that more of them come in each window.",
             )
         )
     return tuple(found)
@@ -79,9 +78,7 @@ def _no_validation(what: str, to: str) -> Doubt:
     return Doubt(
         name=NO_VALIDATION,
         evidence=f"{what}, and it was not seen to come to {to} while it was timed: what it then "
-        "does (a validation, say) is in none of the figures, or counts as part of a step, and what "
-        "its steps gain need not apply to it.",
-        advice="Give it a larger budget, or let that come sooner (with shorter epochs, say).",
+        "does is in none of the figures, or counts as part of a step.",
     )
 
 
@@ -162,8 +159,6 @@ def doubts_of_trackers(seen: Seen) -> tuple[Doubt, ...]:
             name=TRACKER_OFF,
             evidence=f"{names} {were} kept from sending while it was timed: what logging costs is "
             "in these figures in part at the most.",
-            advice="Where it logs in each step, gains may be smaller with it on: log every n-th "
-            "step.",
         ),
     )
 
@@ -185,9 +180,8 @@ def doubts_of_threads(lines: Sequence[BusyLine]) -> tuple[Doubt, ...]:
         Doubt(
             name="thread beside",
             evidence=f"Another thread of the program's own ({place}), or several, computes "
-            f"meanwhile, for {100 * min(1.0, beside.share):.0f} % of the time. Threads of one "
-            "process run Python in turns: each of the phases above may be longer for it, by more "
-            "than what waits for them.",
+            f"meanwhile, for {100 * min(1.0, beside.share):.0f} % of the time: each of the "
+            "phases may be longer for it.",
             advice="Have another process do that work (the workers of a DataLoader), where it is "
             "Python's.",
         ),
@@ -202,9 +196,8 @@ def doubts_of_processes(seen: Seen) -> tuple[Doubt, ...]:
     return (
         Doubt(
             name="process beside",
-            evidence=f"It starts processes while it trains ({where}) and goes on beside them: they "
-            "may have some of the processors, and the steps that are timed need not be beside one. "
-            "A whole run may gain less.",
+            evidence=f"It starts processes while it trains ({where}) and goes on beside them: a "
+            "whole run may gain less.",
             advice="Time whole runs of both, or have such processes run once the training is over.",
         ),
     )
@@ -223,11 +216,8 @@ def _more_passes(seen: Seen) -> Doubt:
     return Doubt(
         name=MORE_PASSES,
         evidence=f"Each step has {now} backward passes since step {step + 1:,}, and had {before} "
-        "until then (as where another task or loss was added, or gradients are added up over more "
-        "batches): the figures are of the steps that came, and where later ones have still more, "
-        "what they take and gain is in none of them.",
-        advice="Time whole runs of both, or let what comes last come soon (fewer epochs of each "
-        "task) and measure again.",
+        "until then: where later ones have still more, what they take and gain is in no figure.",
+        advice="Time whole runs of both, or let what comes last come soon and measure again.",
     )
 
 
@@ -237,7 +227,6 @@ def _later_loop(passed: int) -> Doubt:
         name="later loop",
         evidence=f"{which} before this one ended soon, and {'is' if passed == 1 else 'are'} not "
         "measured.",
-        advice="Nothing is to be done where that one lasts: the figures are of it.",
     )
 
 
@@ -257,16 +246,13 @@ def _one_step(seen: Seen) -> Doubt:
         name="one step an epoch",
         evidence="An epoch is a single batch: what happens between epochs (starting the loader, "
         f"{evaluates}checkpoints) counts as part of each step.",
-        advice="Train on several batches an epoch, or read the figures as epochs.",
     )
 
 
 def _short_run() -> Doubt:
     return Doubt(
         name=SHORT_RUN,
-        evidence="The program or its training loop ended while it was profiled: it may not have "
-        "run long enough for a steady speed, and was started again for what was missing then.",
-        advice="Let it train longer, with more epochs or more data.",
+        evidence="It ended while it was profiled, and was started again.",
     )
 
 
@@ -275,7 +261,6 @@ def _turns() -> Doubt:
         name="loops in turns",
         evidence="Two training loops, each with an optimizer of its own, take turns: steps are "
         "those of the second, and what the first takes between them is part of their time.",
-        advice="What is gained is gained by both together.",
     )
 
 
@@ -286,7 +271,6 @@ def _no_module() -> Doubt:
         "method of it is, a function is compiled, or weights are its own): the forward pass and "
         "its other Python cannot be told apart, and without a DataLoader a step counts as one "
         "sample.",
-        advice="The time of a step holds all the same.",
     )
 
 
@@ -295,5 +279,4 @@ def _no_backward() -> Doubt:
         name="no backward",
         evidence="The gradients come from no backward pass (torch.func, say): computing them and "
         "the program's other Python cannot be told apart, and count as computing.",
-        advice="The time of a step holds all the same.",
     )

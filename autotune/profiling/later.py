@@ -12,65 +12,16 @@ from autotune.profiling.profile import (
 )
 from autotune.workload.seen import Seen
 
-_ANOTHER_TIME = (
-    "may take longer or shorter, and gain more or less. All figures are of the steps that came."
-)
-# Evidence, with the place where the source shows it, and advice.
+# Evidence, with the place where the source shows it.
 _SAID = {
-    THAWS: (
-        (
-            "By its source the program gives gradients to weights anew between its epochs "
-            "({place}): where it comes to that, a step computes more, and may gain otherwise. All "
-            "figures are of the steps that came."
-        ),
-        "Measure a later phase too: begin with it, where the program has an option for that.",
-    ),
-    REPLACED: (
-        (
-            "By its source the program makes a parameter, or prunes weights, while it trains "
-            "({place}), as cutting and growing a model do: where it comes to that, a step "
-            f"{_ANOTHER_TIME}"
-        ),
-        "Time whole runs of both, or measure a later phase too.",
-    ),
-    LATER_STAGE: (
-        (
-            "By its source the program trains in another way from some epoch or step on ({place}: "
-            "another loss or more passes, weights frozen, more in a step, or less): where it comes "
-            f"to that, a step {_ANOTHER_TIME}"
-        ),
-        "Time whole runs of both, or measure a later stage too.",
-    ),
-    LATER_LOADER: (
-        (
-            "By its source the program builds a loader in its training ({place}) that was not "
-            f"built while it was looked at: a step that draws from it {_ANOTHER_TIME}"
-        ),
-        "Time whole runs of both, or begin with that loader and measure again.",
-    ),
-    LATER_SAMPLES: (
-        (
-            "By its source the training may change what its samples are made by ({place}): later "
-            f"ones may take longer or shorter to make, and a step with them {_ANOTHER_TIME}"
-        ),
-        "Time whole runs of both, or begin with what it comes to and measure again.",
-    ),
-    MOVED_CHANCE: (
-        (
-            "By its source a random number is held against a chance that the training moves "
-            "({place}), as exploring is: how much a step computes may go by that, and where the "
-            f"chance has moved, it {_ANOTHER_TIME}"
-        ),
-        "Time whole runs of both, or begin with the chance that it comes to and measure again.",
-    ),
-    OTHER_SIZES: (
-        (
-            "By its source the program trains again and again, each time with something else of "
-            "which its model or its data are built ({place}): what comes later "
-            f"{_ANOTHER_TIME}"
-        ),
-        "Time whole runs of both, or begin with the one that takes most of the time.",
-    ),
+    THAWS: "gives gradients to weights anew between its epochs",
+    REPLACED: "makes a parameter, or prunes weights, while it trains",
+    LATER_STAGE: "trains in another way from some epoch or step on",
+    LATER_LOADER: "builds a loader in its training that was not built while it was looked at",
+    LATER_SAMPLES: "may change what its samples are made by while it trains",
+    MOVED_CHANCE: "holds a random number against a chance that the training moves",
+    OTHER_SIZES: "trains again and again, each time with something else of which its model or its "
+    "data are built",
 }
 
 
@@ -93,8 +44,13 @@ def doubts_of_later_steps(
         OTHER_SIZES: sizes,
     }
     return tuple(
-        Doubt(name=name, evidence=evidence.format(place=at), advice=advice)
-        for name, (evidence, advice) in _SAID.items()
+        Doubt(
+            name=name,
+            evidence=f"By its source the program {does} ({at}): where it comes to that, a step may "
+            "take longer or shorter, and gain more or less.",
+            advice="Time whole runs of both, or begin with what comes later and measure again.",
+        )
+        for name, does in _SAID.items()
         if (at := places[name])
     )
 

@@ -45,7 +45,7 @@ class Doubt:
 
     name: str
     evidence: str
-    advice: str
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,9 +33,8 @@ def ending(
         return Ending(why=EXHAUSTED, reason=f"Nothing is left to try that promises enough.{dear}")
     return Ending(
         why=PATIENCE,
-        reason=f"Of what is left most is expected of {_alone(proposal.config)}: "
-        f"{100 * proposal.expected_gain:.1f} % for a trial of {proposal.seconds:.0f} s, and a "
-        f"search goes on for 1 % in {patience_seconds:.3g} s (--patience).{dear}",
+        reason="Too little is expected of what is left for the time of a trial (--patience)."
+        f"{dear}",
     )
 
 
@@ -45,10 +44,6 @@ def too_dear(planner: Planner, trials: list[Trial]) -> str:
         f" {name} was not tried: a trial of it takes about {seconds:.0f} s."
         for name, seconds in planner.too_dear(trials).items()
     )
-
-
-def _alone(config: Config) -> str:
-    return f"{_said(config)}{' alone' if len(config) == 1 else ''}"
 
 
 def _said(config: Config) -> str:

@@ -33,8 +33,7 @@ def unlike_said(times: float) -> str:
         return ""
     return (
         f" A step had {times:.2g} times as many samples as one of the program as it is, though the "
-        "settings change none, as where batches differ in size by themselves, or what a model does "
-        "decides how many there are: the interval is as much wider."
+        "settings change none: the interval is as much wider."
     )
 
 

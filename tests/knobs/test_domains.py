@@ -71,7 +71,7 @@ class TestNumWorkers:
     def test_a_cache_that_was_not_seen_full_is_not_filled_by_each_worker(self) -> None:
         (doubt,) = doubts_of_memory(None, ["Scans._cache"])
         filling = replace(on_a_cpu(), doubts=(doubt,))
-        assert "one of their own" in reason("num_workers", filling)
+        assert "one of its own" in reason("num_workers", filling)
 
     def test_the_programs_own_number_is_kept(self) -> None:
         own = with_loader(on_a_cpu(data_processor_share=1.9), num_workers=12)
@@ -263,10 +263,7 @@ class TestPersistentWorkers:
 
     def test_is_left_out_for_long_ones(self) -> None:
         long = with_loader(on_a_cpu(step_seconds=0.34), length=1000)
-        assert reason("persistent_workers", long) == (
-            "an epoch takes some 100 s: starting the workers anew is taken to cost at most "
-            "0.3 % of it"
-        )
+        assert "next to nothing of an epoch" in reason("persistent_workers", long)
 
     def test_an_epoch_is_as_short_as_its_steps_are_few(self) -> None:
         given = on_a_cpu(step_seconds=0.16, ceilings=())
@@ -650,7 +647,7 @@ class TestExpandableSegments:
 class TestKeepFreedMemory:
     def test_is_for_memory_that_is_taken_anew(self) -> None:
         assert offered("keep_freed_memory", taking_memory_anew()) == (False, True)
-        assert "1,200 pages" in reason("keep_freed_memory", taking_memory_anew(1_200))
+        assert "next to nothing" in reason("keep_freed_memory", taking_memory_anew(1_200))
         assert "not measured" in reason("keep_freed_memory", taking_memory_anew(None))
 
     def test_the_more_the_more_is_expected(self) -> None:
@@ -663,10 +660,7 @@ class TestKeepFreedMemory:
         given = taking_memory_anew(6_000, step_seconds=0.1)
         given = with_seen(given, batch_bytes=300 * 4096)
         assert offered("keep_freed_memory", with_loader(given, num_workers=0)) == (False, True)
-        said = reason("keep_freed_memory", with_loader(given, num_workers=2))
-        assert (
-            "3,000 pages of memory a second from the system (not counting those of batches" in said
-        )
+        assert "next to nothing" in reason("keep_freed_memory", with_loader(given, num_workers=2))
 
     def test_is_left_out_where_there_is_nothing_to_turn(
         self, monkeypatch: pytest.MonkeyPatch
@@ -683,9 +677,9 @@ class TestFlushDenormal:
 
     def test_is_for_results_that_are_denormal(self) -> None:
         assert offered("flush_denormal", self.with_denormals(results=0.01)) == (False, True)
-        assert "0 %" in reason("flush_denormal", self.with_denormals(results=1e-4))
+        assert "next to none" in reason("flush_denormal", self.with_denormals(results=1e-4))
         quick = replace(self.with_denormals(results=0.02), probes={"denormal_times": 1.2})
-        assert "takes 1.20× as long" in reason("flush_denormal", quick)
+        assert "next to none" in reason("flush_denormal", quick)
         assert "not looked at" in reason("flush_denormal", on_a_cpu())
         assert skip("flush_denormal", on_a_gpu()).impossible
 
@@ -797,7 +791,7 @@ class TestMicroBatches:
 
     def test_are_refused_for_batch_norm(self) -> None:
         normed = with_model(self.same, batch_norms=1)
-        assert "unless that is kept in evaluation" in reason("micro_batches", normed)
+        assert "batch norm" in reason("micro_batches", normed)
 
     def test_are_refused_where_weights_are_updated_by_hand(self) -> None:
         by_hand = with_seen(self.same, optimizers=0, optimizer=None)

@@ -1,9 +1,8 @@
+import re
 from dataclasses import replace
 
 from autotune.outputs.report import render
 from autotune.outputs.speeds import handed_back, in_turns, patch_alone, timed
-from autotune.profiling.profile import TAKEN_AGAIN, Doubt
-from autotune.verdict import Ratio
 from tests import builders
 
 
@@ -43,22 +42,13 @@ def test_the_emitted_program_that_took_the_turns_is_shown_once() -> None:
     assert "Tuned</th>" not in page.partition("Before and after")[2].partition("The curves")[0]
 
 
-def test_a_rough_gain_is_told_with_why_it_is() -> None:
-    profile, sure = builders.profile(), builders.verdict()
-    assert timed(sure, profile).endswith("what later steps do otherwise is in no figure")
-    rough = replace(sure, speedup=Ratio(estimate=1.8, low=1.2, high=2.6))
-    several = replace(rough, rounds=(3, 3, 2))
-    assert timed(several, profile).endswith(
-        "since its turns, or its processes, differ among themselves"
+def test_it_is_told_in_how_many_turns_processes_and_steps_a_gain_was_timed() -> None:
+    profile, several = builders.profile(), builders.verdict()
+    steps = "some [0-9,]+ steps of it as it is"
+    assert re.fullmatch(
+        f"in 8 turns of each program by 2 sets of processes, in each {steps}",
+        timed(several, profile),
     )
-    assert "2 sets of processes only" in timed(rough, profile)
-    assert "one set of processes only" in timed(replace(rough, rounds=(8,)), profile)
-    again = Doubt(name=TAKEN_AGAIN, evidence="", advice="")
-    assert "how much memory it takes anew" in timed(several, builders.profile(doubts=(again,)))
-
-
-def test_another_speed_in_turns_than_in_the_profile_is_told() -> None:
-    slower = builders.verdict(baseline_samples_per_second=150.0)
-    assert timed(slower, builders.profile()).endswith(
-        "the program as it is had 180 samples/s when it was profiled, and 150 samples/s here"
-    )
+    alone = timed(replace(several, rounds=(8,)), profile)
+    assert re.fullmatch(f"in 8 turns of each program by one set of processes, {steps}", alone)
+    assert timed(replace(several, turns={}), profile) == ""

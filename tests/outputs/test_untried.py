@@ -9,7 +9,7 @@ from autotune.flow.vetting_workers import TOO_LATE
 from autotune.measurement.measurement import Failure
 from autotune.measurement.ratios import Ratio
 from autotune.outputs.report import render
-from autotune.outputs.untried import ended, loading_stays, no_gain, untried, why_untried
+from autotune.outputs.untried import ended, left_untried, loading_stays, no_gain, untried
 from autotune.profiling.profile import TOO_FEW_STEPS, Doubt
 from autotune.result import Result, SearchFacts
 from autotune.trials.space import SkippedKnob
@@ -39,7 +39,7 @@ def searched(*names: str, why: str = PATIENCE, failed: str = "") -> Result:
 
 def test_all_that_was_to_be_searched_was_tried() -> None:
     result = searched("threads", "compile", why=EXHAUSTED)
-    assert (no_gain(result), untried(result), why_untried(result)) == ("Nothing to gain", (), "")
+    assert (no_gain(result), untried(result), left_untried(result)) == ("Nothing to gain", (), "")
 
 
 def test_what_could_not_be_compared_in_time_is_no_proof_either() -> None:
@@ -62,7 +62,7 @@ def test_a_gain_that_is_not_excluded_is_not_denied() -> None:
 def test_a_search_that_was_cut_short_answers_for_what_it_tried(why: str) -> None:
     result = searched("threads", "compile", why=why)
     assert no_gain(result) == "Nothing found to gain in what was tried"
-    assert why_untried(result) == ""
+    assert left_untried(result) == ""
 
 
 def test_what_takes_too_much_memory_is_no_proof_that_there_is_nothing_to_gain() -> None:
@@ -74,30 +74,27 @@ def test_what_takes_too_much_memory_is_no_proof_that_there_is_nothing_to_gain() 
         assert answer == (f"Nothing found to gain{said}" if said else "Nothing to gain")
 
 
-@pytest.mark.parametrize(
-    ("why", "said"),
-    [
-        (PATIENCE, "too little was expected of it for the time of a trial"),
-        (BUDGET, "the time for trials was used up"),
-        (TRIALS, "there were to be no more trials"),
-    ],
-)
-def test_what_was_left_untried_is_named_with_its_reason(why: str, said: str) -> None:
+@pytest.mark.parametrize("why", [PATIENCE, BUDGET, TRIALS])
+def test_what_was_left_untried_is_named_and_its_reason_told_where_the_search_ended(
+    why: str,
+) -> None:
     result = searched("threads", why=why)
     assert no_gain(result) == "Nothing found to gain in what was tried"
-    assert why_untried(result) == f"Not tried: compile ({said})."
+    assert left_untried(result) == "Not tried: compile."
+    assert result.search and result.search.ending
+    assert ended(result) == result.search.ending.reason
 
 
 @pytest.mark.parametrize(("failed", "left"), [("crashed", ()), ("busy", ("compile",))])
 def test_a_trial_that_told_nothing_was_none(failed: str, left: tuple[str, ...]) -> None:
     found = searched("threads", failed=failed)
     assert untried(found) == left
-    assert why_untried(found) == ("Tried, but not measured: compile." if left else "")
+    assert left_untried(found) == ("Tried, but not measured: compile." if left else "")
 
 
 def test_a_search_without_a_trial_found_nothing_out() -> None:
     result = searched(why=DIVERGES)
-    assert (no_gain(result), why_untried(result)) == ("Nothing was tried", "")
+    assert (no_gain(result), left_untried(result)) == ("Nothing was tried", "")
 
 
 def test_a_search_that_gained_says_which_knobs_it_never_turned() -> None:
@@ -119,13 +116,13 @@ def test_a_knob_timed_in_too_few_steps_is_named() -> None:
     found = replace(searched("compile"), trials=(*trials, builders.trial(2, {"compile": 1}, 180.0)))
     steps = sum(window.steps for window in short.windows)
     said = f"Timed in too few steps to tell: threads ({steps} steps)."
-    assert why_untried(found) == said
+    assert left_untried(found) == said
     gained = builders.verdict(config={"compile": 1})
     assert ended(replace(found, verdict=gained)) == f"It is over. {said}"
     told = (*found.trials, builders.trial(3, {"threads": 1}, 190.0))
-    assert why_untried(replace(found, trials=told)) == ""
+    assert left_untried(replace(found, trials=told)) == ""
     best = replace(found, trials=(*trials, builders.trial(2, {"compile": 1}, 160.0)))
-    assert why_untried(best) == "", "it took turns"
+    assert left_untried(best) == "", "it took turns"
 
 
 def test_a_loader_that_is_waited_for_and_stays_is_told_why() -> None:

@@ -102,8 +102,7 @@ def test_what_takes_notable_time_outside_the_loop_is_said():
 
     assert wording.outside(builders.profile(**quiet)) == ""
     assert wording.outside(builders.profile(**quiet | {"validation_share": 0.23})) == (
-        "Validation took 23 % of the observed run: that is outside these figures, and what the "
-        "training loop gains need not apply to it."
+        "Validation took 23 % of the observed run: that is outside these figures."
     )
     later = {"startup_seconds": 3.0, "seen": builders.seen(passed_loops=1)}
     assert wording.outside(builders.profile(**quiet | later)).startswith(
@@ -118,10 +117,7 @@ def test_what_a_start_compiles_is_told_from_what_each_takes():
     said = wording.outside(
         builders.profile(validation_share=0.0, startup_seconds=46.0, compiling_seconds=38.0)
     )
-    assert said.startswith(
-        "The start takes 46 s (38 s of it compiling; starts that find its cache filled may be "
-        "spared most of that): that is outside"
-    )
+    assert said.startswith("The start takes 46 s (38 s of it compiling): that is outside")
     assert wording.start(builders.profile(startup_seconds=46.0, compiling_seconds=1.0)) == "46 s"
 
 

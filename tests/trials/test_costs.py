@@ -78,7 +78,7 @@ def test_a_search_ends_when_what_is_left_is_not_worth_its_time(
     trials = [trial(0, {}, 100)]
     found = ending(planner, trials, planner.propose(trials), patience_seconds)
     assert (found.why if found else None) == why
-    assert found is None or "most is expected of compile default alone: " in found.reason
+    assert found is None or "Too little is expected" in found.reason
 
 
 def test_what_was_not_tried_because_it_takes_long_is_said() -> None:
@@ -204,14 +204,3 @@ def test_the_best_of_many_is_not_the_luckiest() -> None:
     ]
     best = planner_for(searched, program(data=0.01, waiting=True)).ranked(trials)[0]
     assert best.trial.number == 1
-
-
-def test_settings_are_said_as_everywhere() -> None:
-    profile = program(data=0.05, waiting=False)
-    planner = planner_for(space(channels_last=(False, True), threads=(2, 1)), profile)
-    trials = [trial(0, {}, 100)]
-    proposal = planner.propose(trials)
-    assert proposal is not None
-    proposal = replace(proposal, config={"channels_last": True, "threads": 1}, expected_gain=1e-6)
-    found = ending(planner, trials, proposal, 3.0)
-    assert found is not None and "expected of channels_last on, threads 1:" in found.reason

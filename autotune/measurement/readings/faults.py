@@ -89,8 +89,6 @@ def doubts_of_faults(windows: Sequence[Window]) -> tuple[Doubt, ...]:
             evidence=f"It takes {faults:,.0f} pages of memory a second from the system, most "
             "likely those that it gave back before. Another process of it may take more or fewer, "
             f"and run at another speed.{calm if left <= _MOST_LEFT else ''}",
-            advice="The setting `keep_freed_memory` ends most of that, if it does give them back; "
-            "a search that sees as much tries it, unless the program goes by how much memory it "
-            "has.",
+            advice="The setting `keep_freed_memory` ends most of that, if it does give them back.",
         ),
     )

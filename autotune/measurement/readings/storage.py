@@ -43,7 +43,6 @@ def doubts_of_storage(
                 evidence=f"It read {_speed(windows)} from storage as it was profiled, and next to "
                 "nothing any more once an epoch was over: its data fit in memory, and the "
                 "first epoch may be slower than those that follow.",
-                advice="Measure again, and what was read is in memory.",
             ),
         )
     return (
@@ -51,8 +50,7 @@ def doubts_of_storage(
             name=FROM_STORAGE,
             evidence=f"It read {_speed(windows)} from storage as it was profiled: where its data "
             "fit in memory, it does so in the first epoch alone.",
-            advice="Measure again: what was read is in memory then where it fits there, as in "
-            "later epochs.",
+            advice="Measure again: what was read is in memory then where it fits there.",
         ),
     )
 
@@ -84,11 +82,7 @@ def told_of_memory(profile: Profile, outcomes: Sequence[object]) -> Profile:
         name=FROM_MEMORY,
         evidence=f"The profile read {_speed(windows)} from storage, and of the runs that were "
         "timed after it some or all read less than half of that for a sample: the rest lay in "
-        "memory. Where the data fit there, what was timed is every epoch but the first; where they "
-        "do not, training may wait for storage instead, and what settings gain then was not "
-        "measured.",
-        advice="With data that do not fit in memory, time the program as it is and with the "
-        "settings over a whole epoch each.",
+        "memory. Where the data do not fit there, what settings gain was not measured.",
     )
     doubts = (doubt if each.name == FROM_STORAGE else each for each in profile.doubts)
     return replace(profile, doubts=tuple(doubts))

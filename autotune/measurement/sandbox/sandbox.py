@@ -177,11 +177,9 @@ def _describe(layer: Layer, refused: str) -> str:
     """What protects the files, for the report; `refused` is why overlays do not."""
     if layer.way is Way.OVERLAY:
         return (
-            "The program's files were protected by the kernel: what it or its child processes "
-            f"wrote there went to an overlay{' kept in memory' * layer.in_memory}, which was "
-            "thrown away. Not protected: /dev/shm, and what lies in /tmp or /var unless the "
-            "program's text or arguments name it. New files right in /tmp or /var are not even "
-            "then."
+            "The program's files were protected by the kernel: what was written there went to an "
+            f"overlay{' kept in memory' * layer.in_memory}, which was thrown away. "
+            "Not protected: /dev/shm, and most of /tmp and /var."
         )
     because = f" (overlays did not work here: {refused})" if refused else ""
     start = f"The program's files were protected by redirecting its writes in Python{because}. "
