@@ -378,7 +378,7 @@ def test_parameters_are_counted_for_the_optimizer_that_updates_them():
 def test_parameters_that_never_had_a_gradient_are_not_called_updated():
     seen = builders.seen(optimizer=replace(builders.seen().optimizer, updated=1_500))
     found = diagnose(profile(phases={"optimizer": 0.5, "forward": 0.5}, seen=seen))
-    assert any("updates 1,500 parameters in" in each.evidence for each in found), found
+    assert any("updates 1,500 parameters." in each.evidence for each in found), found
 
 
 def tiny(parameters):

@@ -55,7 +55,7 @@ def show_facts(console: Console, profile: Profile, protection: str) -> None:
     facts = {
         "Not counted": wording.outside(profile),
         "Doubts": " ".join(
-            f"{doubt.evidence} {doubt.advice}" for doubt in wording.further_doubts(profile)
+            f"{doubt.evidence} {doubt.advice}".strip() for doubt in wording.further_doubts(profile)
         ),
         "Memory": _memory(profile.memory),
         "Largest batch": said_of_largest(profile.memory),

@@ -15,7 +15,7 @@ from autotune.listener import Listener
 from autotune.measurement.measurement import Failure
 from autotune.outputs import wording
 from autotune.outputs.document import to_document
-from autotune.profiling.profile import SHAKEN, Doubt, Profile
+from autotune.profiling.profile import ROUNDED_PREDICTIONS, SHAKEN, Doubt, Profile
 from autotune.result import Result
 from autotune.trials.space import Space
 from autotune.trials.trial import Trial
@@ -150,7 +150,8 @@ class Progress(Listener):
         tone = "good" if is_best else "plain"
         rate = wording.rate(outcome.samples_per_second)
         ratio = self._ratio(outcome.samples_per_second) if trial.config else ""
-        told = [doubt for doubt in outcome.doubts if doubt.name not in self._left_out]
+        elsewhere = {*self._left_out, ROUNDED_PREDICTIONS}  # with what is handed back
+        told = [doubt for doubt in outcome.doubts if doubt.name not in elsewhere]
         for doubt in told:
             self._doubts.setdefault(doubt.name, (doubt, trial.number))
         doubts = ", ".join(doubt.name for doubt in told)

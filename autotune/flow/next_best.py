@@ -34,8 +34,9 @@ def suspect(config: Config, parted: Parity | None = None, trials: Sequence[Trial
         trials: those with some of them may show of which that is not.
     """
     likeliest = [name for name in PARTING if name in config]
-    alike = {name for trial in trials if _trained_alike(parted, trial) for name in trial.config}
-    return next((name for name in likeliest if name not in alike), (*likeliest, "")[0])
+    alike = [trial.config for trial in trials if _trained_alike(parted, trial)]
+    unlike = (name for name in likeliest if all(each.get(name) != config[name] for each in alike))
+    return next(unlike, (*likeliest, "")[0])
 
 
 def _trained_alike(parted: Parity | None, trial: Trial) -> bool:

@@ -288,10 +288,11 @@ class _Through:
     def another(self, verdict: Verdict, same: Parity, config: Config) -> Verdict:
         """`verdict` on `config`, which trains otherwise by what was found later on."""
         assert verdict.speedup is not None
+        how = "with its epochs cut short," if self._are_longer else self._how
         return replace(
             verdict,
             outcome="no_gain",
-            reason=f"The best settings came out {verdict.speedup.estimate:.2f}×, but {self._how} "
+            reason=f"The best settings came out {verdict.speedup.estimate:.2f}×, but {how} "
             f"the program does not train the same with them: {same.reason}",
             config={},
             parity=same,

@@ -108,6 +108,10 @@ def _cannot_grow(seen: Seen) -> str:
         return "its batches are made by a batch_sampler of its own, or without a batch_size"
     if seen.loader.beside:
         return "a step draws from several loaders: larger batches would not meet the others'"
+    if seen.loader.batch_size == 1 and not any(
+        "[1," in each or "[1]" in each for each in seen.batch
+    ):
+        return "its one sample comes without a dimension for more: a larger batch may be none"
     return ""
 
 

@@ -3,15 +3,15 @@
 from autotune.profiling.profile import ROUNDED_PREDICTIONS
 from autotune.result import Result
 
-_LONGER = ("fp32", "tf32")  # in which predictions are not rounded
-
 
 def rounded(result: Result) -> str:
     """That predictions of the tuned program are rounded, as far as was seen: the same training is
     the same only while errors are larger. "" where they are not.
     """
     space, verdict = result.space, result.verdict
-    if space is None or verdict is None or verdict.config.get("precision", "fp32") in _LONGER:
+    if space is None or verdict is None:
         return ""
-    doubt = space.doubts.get("precision")
-    return doubt.evidence if doubt and doubt.name == ROUNDED_PREDICTIONS else ""
+    precision, doubt = verdict.config.get("precision"), space.doubts.get("precision")
+    if doubt is None or doubt.name != ROUNDED_PREDICTIONS or f" {precision} " not in doubt.evidence:
+        return ""
+    return doubt.evidence

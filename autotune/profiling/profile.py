@@ -41,7 +41,7 @@ SHAKEN = frozenset({PROCESSORS_TAKEN, TOO_FEW_STEPS, SPED_UP, FROM_STORAGE, FIRS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
-    """A reason not to trust what was measured ("unstable", "processors taken"), with advice."""
+    """A reason not to trust what was measured ("unstable", "processors taken"), and advice."""
 
     name: str
     evidence: str

@@ -91,6 +91,7 @@ def test_a_setting_with_which_a_trial_trained_the_same_is_not_suspect(
     short = builders.trial(2, SHORT.config, builders.measurement(200.0, losses=losses))
     both = {"precision": "bf16", "num_workers": 2}
     assert suspect(both, PARTED, [short]) == named
+    assert suspect({**both, "precision": "fp16"}, PARTED, [short]) == "precision"
     assert suspect(SHORT.config, PARTED, [short]) == "precision"
     assert suspect(both) == "precision"
 

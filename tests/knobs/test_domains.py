@@ -187,6 +187,10 @@ class TestBatchSize:
                 "its batches are made by a batch_sampler of its own",
             ),
             (with_loader(on_a_cpu(), beside=1), "several loaders"),
+            (
+                with_seen(with_loader(on_a_cpu(), batch_size=1), batch=("int64[31]",)),
+                "without a dimension for more",
+            ),
         ],
     )
     def test_is_refused_where_batches_are_not_the_loaders_alone(

@@ -12,7 +12,15 @@ from autotune.source.program import Program
 from autotune.source.reach import argument_code
 from autotune.source.script import Function, Script, last_name
 
-_LOOPS = ast.For | ast.While | ast.GeneratorExp | ast.ListComp
+_LOOPS = (
+    ast.For
+    | ast.AsyncFor
+    | ast.While
+    | ast.GeneratorExp
+    | ast.ListComp
+    | ast.SetComp
+    | ast.DictComp
+)
 
 
 def gone_over(program: Program) -> str:

@@ -13,7 +13,6 @@ from autotune.source.refusals.flat_writes import written_flat
 from autotune.source.refusals.model_uses import handed_on, kept, merged
 from autotune.source.refusals.moments import is_any_fused, mixed_up
 from autotune.source.refusals.own_gradients import gradients_given
-from autotune.source.refusals.relaid import from_one_row
 from autotune.source.refusals.views import read_as_it_lies, saved_in_order, viewed_later
 
 # Where no weights may be channels last: what is found, what is said of it, and what to do by hand.
@@ -47,15 +46,6 @@ _OF_ANOTHER_ORDER = (
             "stays as it was"
         ),
         "at {at}: .view(...) instead, which fails there",
-    ),
-    (
-        from_one_row,
-        (
-            "the training gives weights other memory at {at}, in the usual order, while the "
-            "optimizer keeps its averages channels last: one that goes through both as they lie in "
-            "memory, as a fused one does, would mix up which is whose"
-        ),
-        "at {at}: copy_(...) into each weight instead of vector_to_parameters",
     ),
 )
 

@@ -15,82 +15,68 @@ _IN_ORDER = frozenset(
 )
 _IN_ORDER |= {"neg", "pow", "relu", "round", "sign", "sqrt", "sub", "tanh", "to", "where", "cpu"}
 _IN_ORDER |= {"exp", "log", "rsqrt", "sigmoid", "maximum", "minimum", "zeros_like", "ones_like"}
-_IN_ORDER |= {"norm", "vector_norm", "sum", "mean", "std", "var", "max", "min", "amax", "amin"}
 _IN_ORDER |= {"item", "len", "size", "numel", "getattr", "get_parameter", "get_last_lr"}
+# What gives fewer numbers than it is given: in order where they scale others.
+_FEWER = {"norm", "vector_norm", "sum", "mean", "std", "var", "max", "min", "amax", "amin"}
 
-_FROM_ONE_ROW = "vector_to_parameters"
+_FROM_ONE_ROW = "vector_to_parameters"  # weights that lie channels last do not any more
 
 
 def relaid(program: Program) -> str:
     """File and line of `weight.data = ...` or `weight.set_(...)` in the training of `program`,
-    where what is given may lie otherwise (an orthogonal factor, a transposed matrix); "" where
-    there is none.
+    where what is given may lie otherwise (an orthogonal factor, a transposed matrix, one row of
+    numbers); "" where there is none.
     """
-    ran = _training(program)
+    inner, outer = loops_of_training(program)
+    ran = running_within(program, [*inner, *outer])
     for script in program.scripts.values():
         for node in script.nodes:
-            if node not in ran:
-                continue
-            match node:
-                case ast.Assign(targets=[ast.Attribute(attr="data")], value=value):
-                    kept = _keeps_order(script, value)
-                case ast.Call(func=ast.Attribute(attr="set_"), args=args, keywords=more):
-                    kept = len(args) == 1 and not more and _keeps_order(script, args[0])
-                case _:
-                    continue
-            if not kept:
+            if node in ran and _relays(script, node):
                 return script.at(node)
     return ""
 
 
-def from_one_row(program: Program) -> str:
-    """File and line where the training of `program` gives its weights what `vector_to_parameters`
-    cuts from one row of numbers, in the usual order: channels last they do not lie any more. ""
-    where it does not.
-    """
-    ran = _training(program)
-    return next(
-        (
-            script.at(node)
-            for script in program.scripts.values()
-            for node in script.nodes
-            if node in ran and isinstance(node, ast.Call) and last_name(node.func) == _FROM_ONE_ROW
-        ),
-        "",
-    )
-
-
-def _training(program: Program) -> set[ast.AST]:
-    inner, outer = loops_of_training(program)
-    return running_within(program, [*inner, *outer])
+def _relays(script: Script, node: ast.AST) -> bool:
+    match node:
+        case ast.Assign(targets=[ast.Attribute(attr="data")], value=value):
+            return not _keeps_order(script, value)
+        case ast.Call(func=ast.Attribute(attr="set_"), args=args, keywords=more):
+            return len(args) != 1 or bool(more) or not _keeps_order(script, args[0])
+        case ast.Call(func=called):
+            return last_name(called) == _FROM_ONE_ROW
+    return False
 
 
 def _keeps_order(script: Script, value: ast.expr, known: frozenset[str] = frozenset()) -> bool:
     """Whether all that `value` calls keeps the order, and what it names is not transposed; so too
-    of the variables of its function that it names, but for those that are `known`. Of a variable
-    alone that is given nothing there, nobody knows.
+    of the variables that it names, but for those that are `known`. Of a variable alone that begins
+    as an argument, or as what a loop goes through, nobody knows.
     """
     names = {last_name(at) for at in ast.walk(value) if isinstance(at, ast.Attribute)}
     called = {last_name(call.func) for call in calls_in(value)}
     products = any(isinstance(at, ast.MatMult) for at in ast.walk(value))
-    if not called <= _IN_ORDER or names & {"T", "mT", "H", "mH"} or products:
+    fewer = isinstance(value, ast.Call) and last_name(value.func) in _FEWER
+    if not called <= _IN_ORDER | _FEWER or names & {"T", "mT", "H", "mH"} or products or fewer:
         return False
     read = {at.id for at in ast.walk(value) if isinstance(at, ast.Name)} - known
     given = [each for name in read for each in _given(script, value, name)]
-    if isinstance(value, ast.Name) and not given:
-        return value.id in known
-    return all(_keeps_order(script, each, known | read) for each in given)
+    if isinstance(value, ast.Name) and read and (not given or None in given):
+        return False
+    told = (each for each in given if each is not None)
+    return all(_keeps_order(script, each, known | read) for each in told)
 
 
-def _given(script: Script, at: ast.expr, name: str) -> Iterator[ast.expr]:
-    """What the variable `name` is given in the function that `at` lies in."""
+def _given(script: Script, at: ast.expr, name: str) -> Iterator[ast.expr | None]:
+    """What the variable `name` is given where `at` lies, in a function or outside of all; None for
+    what no assignment gives it: it is an argument, say, or what a loop goes through.
+    """
     function = script.function(at)
-    for node in script.nodes if function else ():
-        if isinstance(node, ast.Assign) and script.function(node) is function:
-            bound = (each for target in node.targets for each in ast.walk(target))
-            if any(isinstance(each, ast.Name) and _is_bound(each, name) for each in bound):
-                yield node.value
-
-
-def _is_bound(target: ast.Name, name: str) -> bool:
-    return target.id == name and isinstance(target.ctx, ast.Store)
+    if function and any(
+        isinstance(each, ast.arg) and each.arg == name for each in ast.walk(function.args)
+    ):
+        yield None
+    for node in script.nodes:
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
+            if script.function(node) is function:
+                statement = script.statement(node)
+                yield statement.value if isinstance(statement, ast.Assign) else None

@@ -19,7 +19,7 @@ from autotune.source.refusals.loads import loads_of
 from autotune.source.refusals.moments import is_any_reordered
 from autotune.source.refusals.own_gradients import gradients_read, turned_gradients
 from autotune.source.refusals.own_state import counted_anew, extended, forgotten, joined
-from autotune.source.refusals.relaid import from_one_row, relaid
+from autotune.source.refusals.relaid import relaid
 from autotune.source.script import Function, last_name
 
 _OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
@@ -75,7 +75,7 @@ def _refuse_own_state(program: Program, calls: Sequence[Call], *, is_fused: bool
             f"weights join the optimizer at {place}, and the source names complex numbers, what "
             "makes them, or sparse gradients: a fused one takes no weights that have such"
         )
-    if is_fused and (place := _relaid(program)):
+    if is_fused and (place := relaid(program)):
         raise Forbidden(
             f"the training gives weights other memory at {place}, in which their numbers may lie "
             "in another order than what the optimizer keeps of them: a fused one reads both as "
@@ -93,13 +93,6 @@ def _refuse_own_state(program: Program, calls: Sequence[Call], *, is_fused: bool
         )
     if place := extended(program, calls):
         raise Forbidden(f"weights are put into a group that is there already at {place}: {fails}")
-
-
-def _relaid(program: Program) -> str:
-    """Where weights get memory in another order than what the optimizer keeps of them; "" where
-    they do not.
-    """
-    return relaid(program) or (from_one_row(program) if is_any_reordered(program) else "")
 
 
 def _refuse_read_gradients(program: Program, calls: Sequence[Call]) -> None:

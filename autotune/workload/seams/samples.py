@@ -135,21 +135,23 @@ def _of_last_iterators(drawn: list[Drawn]) -> list[Drawn]:
 
 
 def _longest(live: Live, drawn: list[Drawn]) -> BuiltLoader:
-    """The loader with the longest epochs of those that a step draws from; of several the one with
-    the largest batches, which most likely take longest to make, or the last.
+    """The loader with the longest epochs of those that a step draws from; of several the one of
+    which most samples were drawn, or whose batch is the largest as far as that was kept: it most
+    likely takes longest to make. Or the last.
 
     Shorter ones are gone through more than once, or kept by `itertools.cycle` and drawn from no
     more.
     """
 
-    def length_and_bytes(each: Drawn) -> tuple[float, int]:
-        count = length_of(each[1]())
-        _, batch = live.batches.get(each[0].source, (None, None))
-        return math.inf if count is None else count, batches.count_bytes(batch)
+    def size(each: Drawn) -> tuple[float, int, int]:
+        built, its_loader, samples = each
+        count = length_of(its_loader())
+        _, batch = live.batches.get(built.source, (None, None))
+        return math.inf if count is None else count, samples, batches.count_bytes(batch)
 
     if len({id(built) for built, *_ in drawn}) == 1:
         return drawn[-1][0]
-    longest: BuiltLoader = max(reversed(drawn), key=length_and_bytes)[0]
+    longest: BuiltLoader = max(reversed(drawn), key=size)[0]
     return longest
 
 

@@ -112,7 +112,7 @@ class Fed:
         """
         self.kept = True
         loader = self.described or self.loader()
-        if loader is not None and loader.batch_size == 1:
+        if getattr(loader, "batch_size", None) == 1:
             samples = 1  # whose rows are what a forward is given
         if self._waiting:
             self._waiting -= 1
