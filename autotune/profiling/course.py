@@ -63,7 +63,8 @@ def doubts_of_validation(
     if in_each_step or any(window.validations for window in windows):
         return ()
     if evaluated:
-        does = f"By its source the program runs a model between steps without training it ({evaluated})"
+        does = "By its source the program runs a model between steps without training it "
+        does += f"({evaluated})"
         return (_no_validation(does, "that"),)
     if not seen.other_loaders or epochs > 1:
         return ()

@@ -76,7 +76,7 @@ def _given(script: Script, at: ast.expr, name: str) -> Iterator[ast.expr | None]
     ):
         yield None
     for node in script.nodes:
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
-            if script.function(node) is function:
-                statement = script.statement(node)
-                yield statement.value if isinstance(statement, ast.Assign) else None
+        stored = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+        if stored and script.function(node) is function:
+            statement = script.statement(node)
+            yield statement.value if isinstance(statement, ast.Assign) else None
