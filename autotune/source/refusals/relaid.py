@@ -47,23 +47,28 @@ def _relays(script: Script, node: ast.AST) -> bool:
     return False
 
 
-def _keeps_order(script: Script, value: ast.expr, known: frozenset[str] = frozenset()) -> bool:
+def _keeps_order(
+    script: Script, value: ast.expr, known: frozenset[str] = frozenset(), *, whole: bool = True
+) -> bool:
     """Whether all that `value` calls keeps the order, and what it names is not transposed; so too
-    of the variables that it names, but for those that are `known`. Of a variable alone that begins
-    as an argument, or as what a loop goes through, nobody knows.
+    of the variables that it names, but for those that are `known`. Of a variable that is the
+    `whole` of what is given, and begins as an argument or as what a loop goes through, nobody
+    knows.
     """
     names = {last_name(at) for at in ast.walk(value) if isinstance(at, ast.Attribute)}
     called = {last_name(call.func) for call in calls_in(value)}
     products = any(isinstance(at, ast.MatMult) for at in ast.walk(value))
-    fewer = isinstance(value, ast.Call) and last_name(value.func) in _FEWER
-    if not called <= _IN_ORDER | _FEWER or names & {"T", "mT", "H", "mH"} or products or fewer:
+    if not called <= _IN_ORDER | _FEWER or names & {"T", "mT", "H", "mH"} or products:
+        return False
+    if whole and isinstance(value, ast.Call) and last_name(value.func) in _FEWER:
         return False
     read = {at.id for at in ast.walk(value) if isinstance(at, ast.Name)} - known
     given = [each for name in read for each in _given(script, value, name)]
-    if isinstance(value, ast.Name) and read and (not given or None in given):
+    whole = whole and isinstance(value, ast.Name)
+    if whole and read and (not given or None in given):
         return False
-    told = (each for each in given if each is not None)
-    return all(_keeps_order(script, each, known | read) for each in told)
+    told = [each for each in given if each is not None]
+    return all(_keeps_order(script, each, known | read, whole=whole) for each in told)
 
 
 def _given(script: Script, at: ast.expr, name: str) -> Iterator[ast.expr | None]:
