@@ -5,7 +5,7 @@ shows.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from autotune.diagnosis import Finding
     from autotune.knobs.knob import Config
@@ -23,8 +23,8 @@ class Listener:
     def profiled(self, profile: "Profile", diagnosis: "tuple[Finding, ...]") -> None:
         """The profile is there."""
 
-    def unwritable(self, settings: "Sequence[str]") -> None:
-        """What will be searched although the source cannot be given it, in words."""
+    def unwritable(self, settings: "Mapping[str, Sequence[str]]") -> None:
+        """What will be searched although the source cannot be given it: in words, by the reason."""
 
     def space(self, space: "Space") -> None:
         """What will be searched, and what not."""

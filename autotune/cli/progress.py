@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Self
 
@@ -91,10 +91,11 @@ class Progress(Listener):
             show_cautions(self._console, profile)
             self._say([(diagnosis[0].headline, "strong")])
 
-    def unwritable(self, settings: Sequence[str]) -> None:
+    def unwritable(self, settings: Mapping[str, Sequence[str]]) -> None:
         """Say what no patch can give, but `autotune run`."""
         if settings:
-            self._say(f"Not for a patch, only for `autotune run`: {', '.join(settings)}.")
+            said = "; ".join(f"{', '.join(each)} ({why})" for why, each in settings.items())
+            self._say(f"Not for a patch, only for `autotune run`: {said}.")
 
     def space(self, space: Space) -> None:
         """Say what is searched."""

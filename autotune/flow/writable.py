@@ -11,15 +11,20 @@ from autotune.trials.space import Space
 from autotune.workload.program.target import OBJECTS
 
 
-def unwritable(context: Context, profiled: Profile, space: Space) -> tuple[str, ...]:
-    """Settings of `space` that the source refuses each by itself; objects have no source."""
+def unwritable(context: Context, profiled: Profile, space: Space) -> dict[str, tuple[str, ...]]:
+    """Settings of `space` that the source refuses each by itself, in words, by the reason; objects
+    have no source.
+    """
+    found: dict[str, tuple[str, ...]] = {}
     if context.target.kind == OBJECTS:
-        return ()
-    return tuple(
-        name if type(config[name]) is int else settings(config)
-        for name, config in _settings(space)
-        if emit(context.target, config, profiled.seen).refused
-    )
+        return found
+    for name, config in _settings(space):
+        refused = emit(context.target, config, profiled.seen).refused
+        if refused:
+            is_number = type(config[name]) is int
+            said = name if is_number else settings(config)
+            found[refused[0].reason] = (*found.get(refused[0].reason, ()), said)
+    return found
 
 
 def _settings(space: Space) -> Iterator[tuple[str, Config]]:

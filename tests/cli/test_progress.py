@@ -124,12 +124,12 @@ def test_an_empty_space_is_said(shown: io.StringIO) -> None:
 
 
 def test_what_only_a_run_can_give_is_said_before_the_trials(shown: io.StringIO) -> None:
-    Progress(Console(shown)).unwritable(())
+    Progress(Console(shown)).unwritable({})
     assert shown.getvalue() == ""
-    Progress(Console(shown)).unwritable(("precision bf16", "compile"))
+    Progress(Console(shown)).unwritable({"why": ("precision bf16", "compile")})
 
     said = " ".join(shown.getvalue().split())
-    assert said == "Not for a patch, only for `autotune run`: precision bf16, compile."
+    assert said == "Not for a patch, only for `autotune run`: precision bf16, compile (why)."
 
 
 def test_a_budget_too_small_for_its_starts_is_said_before_the_trials(shown: io.StringIO) -> None:
@@ -148,7 +148,7 @@ def test_quiet_shows_nothing(shown: io.StringIO) -> None:
     with Progress(Console(shown), quiet=True) as progress:
         progress.stage("profiling")
         progress.profiled(builders.profile(), builders.findings())
-        progress.unwritable(("precision bf16",))
+        progress.unwritable({"why": ("precision bf16",)})
         progress.space(builders.space())
         progress.trial_ended(builders.trials()[1], None)
 

@@ -34,7 +34,7 @@ SPACE = Space(
 )
 
 
-def found(folder: Path, *, without: str = "") -> tuple[str, ...]:
+def found(folder: Path, *, without: str = "") -> dict[str, tuple[str, ...]]:
     path = folder / "train.py"
     path.write_text(LOOP)
     places = places_of(LOOP, str(path))
@@ -45,14 +45,17 @@ def found(folder: Path, *, without: str = "") -> tuple[str, ...]:
 
 
 def test_a_program_that_takes_all_of_it_has_nothing_to_say(tmp_path: Path) -> None:
-    assert found(tmp_path) == ()
+    assert found(tmp_path) == {}
 
 
-def test_what_is_refused_is_said_once_for_all_numbers(tmp_path: Path) -> None:
-    assert found(tmp_path, without="loader") == ("num_workers",)
-    assert found(tmp_path, without="forward") == ("precision bf16",)
+def test_what_is_refused_is_said_once_for_all_numbers_with_the_reason(tmp_path: Path) -> None:
+    ((reason, settings),) = found(tmp_path, without="loader").items()
+    assert "DataLoader was not seen" in reason
+    assert settings == ("num_workers",)
+    ((_, settings),) = found(tmp_path, without="forward").items()
+    assert settings == ("precision bf16",)
 
 
 def test_objects_have_no_source() -> None:
     context: Any = SimpleNamespace(target=SimpleNamespace(kind=OBJECTS))
-    assert unwritable(context, builders.profile(), SPACE) == ()
+    assert unwritable(context, builders.profile(), SPACE) == {}
