@@ -12,6 +12,7 @@ from autotune.flow.doubts import what_runs
 from autotune.flow.several_workers import without_several
 from autotune.flow.sooner import batches_of, texts_sooner
 from autotune.flow.trying import later_start_seconds
+from autotune.flow.workers_by_text import without_others_by_text
 from autotune.measurement.untimed import vetting
 from autotune.measurement.untimed.trained import Start, why_not_living_on, why_not_trained
 from autotune.measurement.untimed.vetted import Vetted
@@ -19,10 +20,6 @@ from autotune.measurement.untimed.vetting import WORKERS
 from autotune.outputs.wording import counted
 from autotune.profiling.profile import Doubt, Profile
 from autotune.source.loops.ends import ends_by_count
-from autotune.source.refusals.caught import caught_of_samples
-from autotune.source.refusals.kept_batches import kept_for_good
-from autotune.source.refusals.kept_files import written_by_samples
-from autotune.source.refusals.rewritten_files import rewritten
 from autotune.source.refusals.seeded_anew import LOADER, seeded_anew
 from autotune.source.refusals.settings import Setting, Training
 from autotune.trials.space import Space
@@ -54,7 +51,7 @@ def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:
     loader = profiled.seen.loader
     if loader is None:
         return space
-    space = _without_others_by_text(context, profiled, space)
+    space = without_others_by_text(context, profiled, space)
     if not WORKERS_KNOBS & space.choices.keys():
         return space
     deadline = time.monotonic() + context.seconds(VETTING_SHARE, VETTING_SECONDS)
@@ -73,33 +70,6 @@ def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:
     if loader.iterable or context.target.kind == OBJECTS:
         return space
     return _trained_alike(context, profiled, space, vetted, deadline)
-
-
-def _without_others_by_text(context: Context, profiled: Profile, space: Space) -> Space:
-    """`space` without workers where the text shows what no batch that is drawn does."""
-    had_workers = profiled.seen.loader is not None and profiled.seen.loader.num_workers > 0
-    if context.target.kind == OBJECTS or had_workers or "num_workers" not in space.choices:
-        return space
-    program = whole_program(context.target, profiled.seen)
-    if place := caught_of_samples(program):
-        reason = "code around the drawing of batches catches exceptions and may go by their kind "
-        reason += f"or text (caught at {place}): out of a worker one comes with a traceback as its "
-        reason += "text, or as another kind"
-    elif place := kept_for_good(program):
-        reason = f"the training may keep tensors of its batches from epoch to epoch ({place}): "
-        reason += "each that a worker has sent holds an open file meanwhile, and these may run out "
-        reason += "(`ulimit -n`); copies (`y.clone()`) hold none"
-    elif place := written_by_samples(program):
-        reason = "as samples are made something is written into a file that may have been opened "
-        reason += f"before ({place}): workers have copies of what it holds back, which may be lost "
-        reason += "when they end, or come to be written later"
-    elif (rewrites := rewritten(program))[0]:
-        name, written, read = rewrites
-        reason = f"the training writes {name} ({written}), and what makes or chooses samples reads "
-        reason += f"something of that name ({read}): workers would read it before it is written"
-    else:
-        return space
-    return space.narrowed_by_text("num_workers", (0,), reason)
 
 
 def _counts_steps(context: Context, profiled: Profile) -> bool:

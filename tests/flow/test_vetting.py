@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autotune.flow import sooner, vetting, vetting_workers
+from autotune.flow import sooner, vetting, vetting_workers, workers_by_text
 from autotune.measurement.untimed.vetted import Vetted
 from autotune.outputs.patch import Emission
 from autotune.profiling.profile import Profile
@@ -215,6 +215,7 @@ def test_workers_are_not_offered_where_they_would_not_see_what_the_training_sets
     monkeypatch.setattr(vetting_workers, "why_not_trained", lambda *_, **__: "")
     program = parsed({"train.py": text}, places, "train.py")
     monkeypatch.setattr(vetting_workers, "whole_program", lambda *_: program)
+    monkeypatch.setattr(workers_by_text, "whole_program", lambda *_: program)
     space = Space(
         choices={"num_workers": (0, 2), "persistent_workers": (False, True)},
         own={"num_workers": 0, "persistent_workers": False},
@@ -250,6 +251,7 @@ def test_trainings_are_compared_with_what_they_do_late_sooner(
     monkeypatch.setattr(vetting_workers.vetting, "vet_workers", lambda *_, **__: same)
     monkeypatch.setattr(vetting_workers, "why_not_trained", compare)
     monkeypatch.setattr(vetting_workers, "whole_program", lambda *_: program)
+    monkeypatch.setattr(workers_by_text, "whole_program", lambda *_: program)
     monkeypatch.setattr(sooner, "whole_program", lambda *_: program)
     space = Space(choices={"num_workers": (0, 2)}, own={"num_workers": 0}, skipped=())
     profiled = builders.profile(step_seconds=1 / 24, startup_seconds=1.0, compiling_seconds=0.0)
@@ -266,6 +268,7 @@ def with_workers(
     monkeypatch.setattr(vetting_workers.vetting, "vet_workers", lambda *_, **__: delivered)
     monkeypatch.setattr(vetting_workers, "why_not_trained", lambda *_, **__: "")
     monkeypatch.setattr(vetting_workers, "whole_program", lambda *_: program)
+    monkeypatch.setattr(workers_by_text, "whole_program", lambda *_: program)
     monkeypatch.setattr(sooner, "whole_program", lambda *_: program)
     space = Space(choices={"num_workers": (0, 2)}, own={"num_workers": 0}, skipped=())
     return vetted(monkeypatch, device, SCRIPT, Emission(), space)

@@ -39,16 +39,20 @@ main()
 """
 
 
-def found(read: str, written: str, after: str = "pass") -> tuple[str, str, str]:
+def found(
+    read: str, written: str, after: str = "pass", *, between_epochs: bool = False
+) -> tuple[str, str, str]:
     """The file that a program with these statements writes and reads, and where it does so."""
-    return found_in(TEXT.replace("READ", read).replace("WRITTEN", written).replace("AFTER", after))
+    text = TEXT.replace("READ", read).replace("WRITTEN", written).replace("AFTER", after)
+    return found_in(text, between_epochs=between_epochs)
 
 
-def found_in(text: str) -> tuple[str, str, str]:
+def found_in(text: str, *, between_epochs: bool = False) -> tuple[str, str, str]:
     """The same of a program with this text."""
     line = 1 + text[: text.index(".backward()")].count("\n")
     places = Places(backward=Place(path="/p/train.py", line=line))
-    return rewritten(parsed({"/p/train.py": text}, places, "/p/train.py"))
+    program = parsed({"/p/train.py": text}, places, "/p/train.py")
+    return rewritten(program, between_epochs=between_epochs)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +75,24 @@ def test_what_the_loop_over_batches_writes(read: str, written: str, name: str) -
     what, at, by = found(read, written)
     assert what == name and at.startswith("train.py:") and by == "train.py:11"
     assert found(read, "pass", after=written) == ("", "", ""), "between epochs workers see it"
+
+
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [
+        ("self.level = json.load(open(STATE))", "level.json"),
+        ("self.kept[at] = json.load(open(STATE))", "level.json"),
+        ("level = json.load(open(STATE))", ""),  # anew for each sample
+        ("self.level = json.load(open(OTHER))", ""),
+    ],
+)
+def test_what_is_written_between_epochs_and_kept_where_samples_are_made(
+    read: str, name: str
+) -> None:
+    what, at, by = found(read, "pass", after="save(STATE, 2)", between_epochs=True)
+    assert what == name
+    assert (at, by) == (("train.py:17", "train.py:11") if name else ("", ""))
+    assert found(read, "pass", between_epochs=True) == ("", "", "")
 
 
 @pytest.mark.parametrize(

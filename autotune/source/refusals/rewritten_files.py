@@ -1,5 +1,5 @@
 """Where a training writes a file that samples are made from, or chosen by: workers read it ahead of
-the step that writes it.
+the step that writes it, and those that live on may have read it in an earlier epoch.
 """
 
 import ast
@@ -52,19 +52,29 @@ class Use:
         return self.script.at(self.node)
 
 
-def rewritten(program: Program) -> tuple[str, str, str]:
+def rewritten(program: Program, *, between_epochs: bool = False) -> tuple[str, str, str]:
     """A file, or a table of a database, that the loop over batches writes, and samples are made
     from or chosen by; where it is written, and where it is read. Empty where none is seen.
+    `between_epochs`: one that a loop over epochs writes, and what makes samples keeps.
     """
     made = {node for each in making(program) for node in ast.walk(each)}
-    read = dict(_named(program, made, _reads))
+    reads = _named(program, made, _reads)
+    read = {name: use for name, use in reads if not between_epochs or _is_kept(use)}
     if not read:
         return "", "", ""
-    inner, _ = own_loops(program)
-    for name, use in _named(program, running(program, inner, strictly=True), writes):
+    inner, outer = own_loops(program)
+    ran = running(program, outer if between_epochs else inner, strictly=True)
+    for name, use in _named(program, ran, writes):
         if name in read:
             return name, use.place, read[name].place
     return "", "", ""
+
+
+def _is_kept(use: Use) -> bool:
+    """Whether what is read is given to an attribute or an entry, which outlives the call."""
+    statement = use.script.statement(use.node)
+    targets = statement.targets if isinstance(statement, ast.Assign) else ()
+    return any(isinstance(each, ast.Attribute | ast.Subscript) for each in targets)
 
 
 def making(program: Program) -> set[Function]:
