@@ -10,9 +10,10 @@ from dataclasses import replace
 from autotune.flow.context import Context
 from autotune.flow.doubts import what_runs
 from autotune.flow.several_workers import without_several
-from autotune.flow.sooner import batches_of, texts_sooner
+from autotune.flow.sooner import INTERVAL, batches_of, texts_sooner
 from autotune.flow.trying import later_start_seconds
 from autotune.flow.workers_by_text import without_others_by_text
+from autotune.measurement.processes.process import ProcessRun
 from autotune.measurement.untimed import vetting
 from autotune.measurement.untimed.trained import Start, why_not_living_on, why_not_trained
 from autotune.measurement.untimed.vetted import Vetted
@@ -38,9 +39,8 @@ VETTING_SHARE, VETTING_SECONDS = 0.25, (15.0, 120.0)
 TRAIN_SHARE, TRAIN_SECONDS = 0.02, (1.0, 8.0)
 # Of how many steps an epoch then is, to see whether workers may live on: many must begin.
 STEPS_PER_EPOCH = 2
-# What comes every so many steps, or begins at one, comes after this share of those that are
-# compared, and after so many at the most.
-SOONER_SHARE, SOONER_STEPS = 1 / 3, 16
+# An epoch is this share of the steps that are compared, otherwise, and so many at the most.
+EPOCH_SHARE, EPOCH_STEPS = 1 / 3, 16
 TOO_LATE = "could not be compared in the time that the budget has for it: a larger budget has more"
 
 
@@ -206,6 +206,7 @@ def _trained_alike(
         return _not_trained(space, needed)
     context.listener.stage("training a few steps with workers and without, on the same batches")
     start = functools.partial(context.bench.start, alike=True)
+    # Some epochs of each: workers copy the dataset anew as one begins, what has none keeps its own.
     hurried = _sooner(context, profiled, vetted, start, _soon(profiled, seconds))
     for at, workers in enumerate(others):
         if at and time.monotonic() + needed > deadline:
@@ -220,29 +221,30 @@ def _trained_alike(
         return space
     why = f"the training with workers that live on {TOO_LATE}"
     if not others or time.monotonic() + needed < deadline:
-        batches = batches_of(STEPS_PER_EPOCH, profiled.seen)
-        begun_often = functools.partial(start, epoch_batches=batches)
-        hurried = _sooner(context, profiled, vetted, begun_often, STEPS_PER_EPOCH)
+        hurried = _sooner(context, profiled, vetted, start, STEPS_PER_EPOCH)
+        begun_often = functools.partial(start, epoch_batches=hurried.keywords["epoch_batches"])
         why = why_not_living_on(begun_often, workers, seconds=seconds, sooner=hurried)
     return narrowed(space, "persistent_workers", Vetted(values=(False,), reason=why))
 
 
 def _soon(profiled: Profile, seconds: float) -> int:
-    """After how many of the steps that there is time for what is late comes."""
-    steps = int(SOONER_SHARE * seconds / profiled.step_seconds)
-    return min(max(steps, STEPS_PER_EPOCH), SOONER_STEPS)
+    """Of how many steps an epoch is, so that there is time for some."""
+    steps = int(EPOCH_SHARE * seconds / profiled.step_seconds)
+    return min(max(steps, STEPS_PER_EPOCH), EPOCH_STEPS)
 
 
 def _sooner(
     context: Context, profiled: Profile, vetted: Vetted, start: Start, steps: int
-) -> Start | None:
-    """What starts the program so that what it does late comes after so many steps; None where its
-    text has nothing of that.
+) -> functools.partial[ProcessRun]:
+    """What starts the program so that its epochs are of so many steps, and what it does late, by
+    its text, comes after two of them, or two steps.
     """
     running = vetted.running
     batches = batches_of(steps, profiled.seen)
-    texts = texts_sooner(context.target, profiled.seen, steps=steps, running=running, early=batches)
-    return functools.partial(start, sources=texts) if texts else None
+    texts = texts_sooner(
+        context.target, profiled.seen, steps=INTERVAL, running=running, early=batches
+    )
+    return functools.partial(start, sources=texts, epoch_batches=batches)
 
 
 def _workers(number: int) -> str:
