@@ -41,7 +41,7 @@ def profile(
     """Measure where a training program spends its time, and the most that could be gained.
 
     Args:
-        target: file of a training script or of a recipe module.
+        target: a training script, a recipe module, or a module's dotted name.
         arguments: what the program is called with.
         out: directory for `result.json` and `report.html`, which go into `profile` below it where a
             search has written there; None writes nothing.
@@ -88,7 +88,7 @@ def search(
     turns.
 
     Args:
-        target: file of a training script or of a recipe module.
+        target: a training script, a recipe module, or a module's dotted name.
         arguments: what the program is called with.
         budget: time for all of it, "60s", "5m", or seconds.
         trials: trials at most.
