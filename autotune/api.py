@@ -168,8 +168,8 @@ def tune(
         dataset: map-style or iterable, of samples that `collate` (torch's own by default) makes
             batches of.
         training_step: the loss of (model, batch), a scalar tensor; by default cross entropy for (x,
-            integer y), mean squared error for (x, float y), and `.loss` of a model that returns
-            one.
+            integer y), mean squared error for (x, float y), and for a dict the `.loss` of what
+            `model(**batch)` returns.
         optimizer: one built on the model, or a function that builds it; AdamW by default.
         batch_size: samples per optimizer step; the search keeps it unless `allow` is "different".
         validation_dataset: what `evaluate()` takes.
