@@ -41,7 +41,7 @@ def profile(
     """Measure where a training program spends its time, and the most that could be gained.
 
     Args:
-        target: file of a training script or of a recipe module.
+        target: a training script, a recipe module, or a module's dotted name.
         arguments: what the program is called with.
         out: directory for `result.json` and `report.html`, which go into `profile` below it where a
             search has written there; None writes nothing.
@@ -88,7 +88,7 @@ def search(
     turns.
 
     Args:
-        target: file of a training script or of a recipe module.
+        target: a training script, a recipe module, or a module's dotted name.
         arguments: what the program is called with.
         budget: time for all of it, "60s", "5m", or seconds.
         trials: trials at most.
@@ -168,8 +168,8 @@ def tune(
         dataset: map-style or iterable, of samples that `collate` (torch's own by default) makes
             batches of.
         training_step: the loss of (model, batch), a scalar tensor; by default cross entropy for (x,
-            integer y), mean squared error for (x, float y), and `.loss` of a model that returns
-            one.
+            integer y), mean squared error for (x, float y), and for a dict the `.loss` of what
+            `model(**batch)` returns.
         optimizer: one built on the model, or a function that builds it; AdamW by default.
         batch_size: samples per optimizer step; the search keeps it unless `allow` is "different".
         validation_dataset: what `evaluate()` takes.

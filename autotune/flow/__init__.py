@@ -60,7 +60,7 @@ def profile(
     """Measure where a training program spends its time, and the most that could be gained.
 
     Args:
-        path: a script, or a recipe module.
+        path: a script, a recipe module, or a module's dotted name.
         arguments: what the program is called with.
         listener: is told how it goes.
         options: what differs from the defaults; with `out`, `result.json` and `report.html` are

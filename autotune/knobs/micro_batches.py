@@ -1,8 +1,8 @@
 """Each batch is trained in parts, whose gradients add up to one optimizer step.
 
 What it does
-    Splits every batch into k micro-batches, divides the loss by k, and steps the optimizer after
-    the k-th. The effective batch is the same.
+    Splits every batch into k micro-batches, weighs the loss of each by its share of the samples,
+    and steps the optimizer after the k-th. The effective batch is the same.
 
 When it helps
     When a whole batch's activations do not fit in memory, or in a CPU's caches.

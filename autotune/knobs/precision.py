@@ -8,8 +8,8 @@ What it does
 
 When it helps
     On GPUs with units for the format, when large products take the time: often 2x and more, and
-    activations take half the memory. On a CPU only where bf16 was measured to be faster, which most
-    CPUs are not.
+    activations take half the memory. It is tried on a CPU only where the
+    profile measured that bf16 is faster there.
 
 What it costs
     Casting at every boundary, which small models do not earn back. fp16 skips a step whenever its
