@@ -688,6 +688,17 @@ def test_a_cpu_that_computes_long_for_its_workers_is_held_back_by_loading(
     assert ("workers slow the rest" in found.headline) is (first == "data")
 
 
+@pytest.mark.parametrize(("host", "crowded"), [(None, False), (4.0, True)])
+def test_what_a_gpu_is_spared_of_copies_is_not_the_workers_doing(
+    host: float | None, crowded: bool
+) -> None:
+    phases = {"data": 0.02, "copy": 0.75, "forward": 0.1, "backward": 0.13}
+    given = {"phases": phases, "ceilings": ceilings(compute=4.2, host=host), "probes": {}}
+    found = diagnose(profile(seen=workers(4), **given))
+    said = [each.bottleneck for each in found if "workers slow the rest" in each.headline]
+    assert bool(said) is crowded
+
+
 def test_workers_that_take_the_processors_come_before_what_they_slow_down() -> None:
     phases = {"data": 0.04, "forward": 0.28, "backward": 0.43, "optimizer": 0.22, "other": 0.03}
     one = profile(phases=phases, ceilings=ceilings(compute=4.5), seen=workers(2), probes={})

@@ -38,8 +38,11 @@ def data(profile: Profile) -> Finding | None:
     starts = _share_of_starting(profile)
     grade = severity(max(surely(profile, "data"), min(share, starts)), WAIT_WARNING, WAIT_CRITICAL)
     gain, beyond = _gain_of_loading(profile, share)
-    loader = profile.seen.loader
-    crowded = loader and loader.num_workers and gain > CROWDED * most_gain(share)
+    loader, host = profile.seen.loader, profile.ceiling("host")
+    # A GPU that had batches at hand itself was spared the copies too.
+    on_host = host is not None and host.max_gain is not None
+    freed = share if on_host else share + profile.phases.get("copy", 0.0)
+    crowded = loader and loader.num_workers and gain > CROWDED * most_gain(freed)
     if crowded and not grade:
         grade = severity(1 - 1 / gain, WAIT_WARNING, WAIT_CRITICAL)
     if not grade:

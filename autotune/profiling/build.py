@@ -216,15 +216,15 @@ def _memory(
     )
     if peak is not None:
         peak = None if beside_bytes is None else peak + beside_bytes
-    activations = None
+    gradients, activations = trained or parameters, None
     if (
         machine.device != CPU and peak is not None
     ):  # on a CPU the peak is the whole process's, libraries included
-        activations = max(0, peak - 2 * parameters - optimizer)
+        activations = max(0, peak - parameters - gradients - optimizer)
     return Memory(
         peak_bytes=peak,
         parameter_bytes=parameters,
-        gradient_bytes=trained or parameters,
+        gradient_bytes=gradients,
         optimizer_bytes=optimizer,
         activation_bytes=activations,
         capacity_bytes=machine.device_memory_bytes,

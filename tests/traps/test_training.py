@@ -3,6 +3,7 @@
 import functools
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -157,6 +158,21 @@ def test_workers_that_never_saw_what_the_training_changes_are_found_out(alike: A
     text = program("X *= 0.9", loader=OWN.replace(")", ", num_workers=2)"))
     why = why_not_trained(alike(text), 0, steady=True, seconds=1.0)
     assert "batch 2 of the training comes out different" in why
+
+
+def test_a_file_that_is_kept_for_good_without_workers_is_found_out(
+    alike: Alike, tmp_path: Path
+) -> None:
+    scale = repr(str(tmp_path / "scale"))
+    text = program(loader=f"kept = {{}}\n{OWN.replace(')', ', num_workers=1)')}")
+    text = text.replace(
+        "return X[index]", f"return X[index] * kept.setdefault(0, len(open({scale}).read()))"
+    )
+    text = text.replace(IN_EPOCH, f"    open({scale}, 'a').write('x')\n{IN_EPOCH}")
+    compare = functools.partial(why_not_trained, alike(text), 0, steady=True, seconds=1.0)
+    assert "batch 7 of the training comes out different" in compare()
+    short = functools.partial(alike(text), epoch_batches=2)
+    assert "batch 3 of the training" in compare(sooner=short)
 
 
 def test_what_the_training_changes_late_is_found_out_where_it_comes_sooner(

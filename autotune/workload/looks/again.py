@@ -129,8 +129,10 @@ class _Model:
         """
         short = getattr(torch, dtype) if dtype else None
         autocast = torch.autocast(self.device, short, enabled=short is not None)
+        on_gpu = [torch.cuda.current_device()] if self.device == "cuda" else []
+        kept = torch.random.fork_rng(on_gpu)
         try:
-            with kept_random_state(), torch.no_grad(), autocast, _Calls() as calls:
+            with kept, kept_random_state(), torch.no_grad(), autocast, _Calls() as calls:
                 outcome = self._module(*self._args, **self._kwargs)
         except Exception:  # noqa: BLE001 - the program's own
             return None

@@ -67,7 +67,11 @@ class Inputs:
             return
         tells = (spread > _CONSTANT * size) & (spread > _NEXT_TO_NOTHING * spread.max())
         tells &= (mean - before).abs() <= _IN_ORDER * spread / math.sqrt(samples)
-        noise = torch.where(tells, (rows.to(short).float() - rows).std(0) / spread, 0)
+        lost = (rows.to(short).float() - rows).std(0) / spread
+        lost = torch.where(
+            lost.isnan(), 1.0, lost
+        )  # all of it, where the format has no such number
+        noise = torch.where(tells, lost, 0)
         at = int(noise.argmax())
         if noise[at] > (self.found.noise if self.found else 0):
             step = torch.finfo(short).eps * 2.0 ** math.floor(math.log2(size[at]))

@@ -220,7 +220,7 @@ def _choice(
     largest = told.get("largest", told.get("descending", kind in (aten.argmax, aten.max)))
     rows = numbers.detach().float().movedim(dim, -1)
     best = (rows if largest else -rows).topk(count + 1, dim=-1).values
-    step = eps * rows.abs().median(-1).values
+    step = eps * _middle(rows.abs()).squeeze(-1)
     close = best[..., :-1] - best[..., -1:] < step[..., None]
     return RoundedChoice(place=users_place(), untold=float(close.float().mean()))
 
@@ -237,10 +237,18 @@ def _limited(numbers: torch.Tensor, limit: float, eps: float) -> RoundedChoice |
     padding = sizes == sizes.amax(-1, keepdim=True)
     padding &= ~padding.all(-1, keepdim=True)
     known = sizes.masked_fill(padding, math.nan)
-    step = eps * known.nanmedian(-1, keepdim=True).values
+    step = eps * _middle(known)
     close = ((numbers - limit).abs() < step) & (numbers != limit)
     untold = float(close[rarer].float().mean())
     return RoundedChoice(place=users_place(), untold=untold, limit=limit)
+
+
+def _middle(numbers: torch.Tensor) -> torch.Tensor:
+    """The median along the last dimension of those that are numbers, kept as one; torch's own, on a
+    GPU, fails in a program that wants nothing but deterministic operations.
+    """
+    several = numbers.isnan().logical_not().sum(-1, keepdim=True)
+    return numbers.sort(-1).values.gather(-1, (several - 1).clamp(min=0) // 2)
 
 
 def _told(operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
