@@ -35,6 +35,8 @@ MEMORY_SHARE, MEMORY_SECONDS = 0.06, (5.0, 60.0)
 WARM_SHARE, WARM_SECONDS = 0.04, (2.0, 6.0)
 TRIAL_SHARE, TRIAL_SECONDS = 0.03, (1.0, 6.0)
 VERDICT_SHARE = 0.45
+# Of which a trial that still compiles may have so much.
+COMPILING_SHARE = 0.25
 # Where processes of the program differ so much by the memory that they take anew (`faults`), one
 # pair of them tells nothing: more is kept, for a second pair. Chosen: in two minutes, 18 s more.
 SCATTERED, SCATTERED_SHARE = 1.5 * PAIR_SCATTER, 0.6
@@ -127,6 +129,11 @@ class Context:
     def trials_deadline(self) -> float:
         """When what is left of the budget is needed for judging."""
         return self.deadline - self.verdict_share * self.options.budget_seconds
+
+    @property
+    def compiling_deadline(self) -> float:
+        """When no trial compiles any more: most of what is kept for judging is left to that."""
+        return self.trials_deadline + COMPILING_SHARE * (self.deadline - self.trials_deadline)
 
     @property
     def deadline(self) -> float:

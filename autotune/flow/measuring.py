@@ -63,7 +63,7 @@ def measured(
 
     diverging = any(not math.isfinite(loss) for loss in baseline.losses)
     outcome = time_run(
-        lambda: context.bench.start(config, compiles_until=context.deadline),
+        lambda: context.bench.start(config, compiles_until=context.compiling_deadline),
         seconds=max(context.trial_seconds, FEWEST_STEPS * profiled.step_seconds),
         cores=context.machine.cores,
         warm_seconds=context.warm_seconds,

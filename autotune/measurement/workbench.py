@@ -182,7 +182,7 @@ class Workbench:
         allowed = GAP_TAKES_AT_MOST * self.longest_gap_seconds
         run.step_limit_seconds = max(run.step_limit_seconds, allowed)
         if job.compiles:
-            over = " when the budget was used up" if left < compiling else ""
+            over = " when its time was over" if left < compiling else ""
             run.slow_because = f"torch.compile was most likely still at work{over}"
         if self.first_epoch is not None:
             run.first_steps = self.first_epoch.steps

@@ -23,3 +23,5 @@ def test_where_one_pair_of_processes_tells_nothing_more_is_kept_for_a_second(
     drained = builders.window(mode="drained", seconds=2.0, page_faults=4_000_000)
     deadlines = context.judging([*profiled, drained])
     assert deadlines.deadline - deadlines.trials_deadline == pytest.approx(kept)
+    compiling = deadlines.compiling_deadline - deadlines.trials_deadline
+    assert compiling == pytest.approx(kept / 4), "what still compiles leaves time to judge"

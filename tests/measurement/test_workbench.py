@@ -108,7 +108,7 @@ def test_what_compiles_may_take_longer_to_its_first_step(
         assert "torch.compile" in run.slow_because
         run.kill()
         late = bench.start(**given, compiles_until=time.monotonic() - 1)
-        with pytest.raises(RunEnded, match="when the budget was used up") as ended:
+        with pytest.raises(RunEnded, match="when its time was over") as ended:
             late.await_first_step()
         assert ended.value.failure.kind == "hung"
 
