@@ -119,6 +119,7 @@ def test_the_loops_are_found(library: str) -> None:
             "if (step + 1) % (a * b) == 0: x\ny",
             "if (step + 1) % (max(1, min(a * b, 2))) == 0: x\ny",
         ),
+        ("if s % n == 7: x", "if s % max(1, min(n, 2)) == 7 % max(1, min(n, 2)): x"),
         ("y = s % n == n - 1", "y = s % max(1, min(n, 2)) == max(1, min(n, 2)) - 1"),
         ("if other % 100 == 0: x", "if other % 100 == 0: x"),
         ("\ufeffif step % 100 == 0: x", "\ufeffif step % max(1, min(100, 2)) == 0: x"),

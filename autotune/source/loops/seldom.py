@@ -215,15 +215,28 @@ def _is_between_steps(script: Script, node: ast.expr) -> bool:
 
 
 def _shortening(script: Script, remainder: ast.BinOp, most: int) -> Iterator[Change]:
-    """Of what it is, there and in what it is compared with (`step % n == n - 1`)."""
+    """Of what it is, there and in what it is compared with (`step % n == n - 1`), which may be a
+    remainder of a longer one alone (`epoch % 10 == 9`).
+    """
     above = next(script.ancestors(remainder))
     around = above if isinstance(above, ast.Compare) else remainder
     code = ast.dump(remainder.right)
+    shorter = f"max(1, min({script.code(remainder.right)}, {most}))"  # of a short epoch it may be 0
     for at in ast.walk(around):
         if isinstance(at, ast.expr) and ast.dump(at) == code:
-            yield Change(
-                path=script.path,
-                start=script.start(at),
-                end=script.end(at),
-                text=f"max(1, min({script.code(at)}, {most}))",  # of a short epoch it may be 0
-            )
+            text = shorter
+        elif (
+            at is not around and isinstance(at, ast.Constant) and at.value and _is_side(around, at)
+        ):
+            text = f"{script.code(at)} % {shorter}"
+        else:
+            continue
+        yield Change(path=script.path, start=script.start(at), end=script.end(at), text=text)
+
+
+def _is_side(around: ast.AST, at: ast.expr) -> bool:
+    """Whether `at` is one side of a comparison of two."""
+    match around:
+        case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[right]):
+            return at in (left, right)
+    return False
