@@ -231,7 +231,6 @@ def test_a_healthy_program_hears_that_it_computes():
 
 def test_what_a_loader_without_workers_costs_is_what_it_can_give_back():
     phases = {"data": 0.34, "forward": 0.3, "backward": 0.3, "other": 0.06}
-    told = "is told by the share of the waits"
     for workers, words in ((0, "up to 1.52×"), (2, "up to 2.60×")):
         seen = loader(num_workers=workers, threaded=False)
         window = builders.window(180.4, seconds=1.0, worker_cpu_seconds=0.6 * (workers > 0))
@@ -239,7 +238,6 @@ def test_what_a_loader_without_workers_costs_is_what_it_can_give_back():
         found = diagnose(profile(phases=phases, ceilings=given, seen=seen))[0]
         assert found.max_gain == given[0].max_gain
         assert words in found.headline
-        assert (told in found.evidence) == (workers == 0)
         assert "2.60" not in found.evidence, "one figure for one bound"
 
 
@@ -256,8 +254,6 @@ def test_workers_give_back_no_more_than_the_wait_for_them_and_their_processor_ti
     bounded = gain < 1.2
     rate = window.samples_per_second if bounded else 180.4
     assert given[0].samples_per_second == pytest.approx(gain * rate, rel=0.005)
-    (found,) = diagnose(profile(phases=HEALTHY, ceilings=given, seen=workers(8)))
-    assert ("is told by the share of the waits" in found.evidence) is bounded
     assert given[1:] == timed[1:]
 
 

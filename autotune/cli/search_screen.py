@@ -14,7 +14,7 @@ from autotune.outputs import EARLIER, wording
 from autotune.outputs.apply import is_applied
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.rounded import rounded
-from autotune.outputs.speeds import in_turns, patch_alone, timed
+from autotune.outputs.speeds import earned_back, in_turns, patch_alone, timed
 from autotune.outputs.untried import ended, left_untried, loading_stays, no_gain
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
@@ -215,9 +215,10 @@ def _delivered(verdict: Verdict) -> str:
         return ""
     if delivered.speedup is None or verdict.outcome == "failed":
         return delivered.reason or "the patched program was not timed"
-    said = "the patched program itself was timed"
+    said = "the patched program itself was timed" if verdict.outcome == "faster" else ""
     if delivered.speedup != verdict.speedup:
-        said += f": {_as_timed(delivered.speedup)} ({_interval(delivered.speedup)})"
+        said = "the patched program itself was timed: "
+        said += f"{_as_timed(delivered.speedup)} ({_interval(delivered.speedup)})"
     return "; ".join(filter(None, (said, delivered.reason)))
 
 
@@ -238,7 +239,7 @@ def _cost(result: Result) -> str:
         said += f", {cost.earlier_trials} of them made before, in {earlier} of that"
     if cost.break_even_steps is None:
         return said
-    said += f"; {wording.counted(cost.break_even_steps, 'step')} of training earn it back"
+    said += f"; {earned_back(result)} earn it back"
     if cost.start_seconds < _SLOW_START_SECONDS:
         return said
     return f"{said}, with a start that takes {wording.duration(cost.start_seconds)} longer"

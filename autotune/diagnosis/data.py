@@ -37,7 +37,7 @@ def data(profile: Profile) -> Finding | None:
     share = profile.phases.get("data", 0.0)
     starts = _share_of_starting(profile)
     grade = severity(max(surely(profile, "data"), min(share, starts)), WAIT_WARNING, WAIT_CRITICAL)
-    gain, beyond = _gain_of_loading(profile, share)
+    gain = _gain_of_loading(profile, share)
     loader, host = profile.seen.loader, profile.ceiling("host")
     # A GPU that had batches at hand itself was spared the copies too.
     on_host = host is not None and host.max_gain is not None
@@ -50,7 +50,7 @@ def data(profile: Profile) -> Finding | None:
     slowed = ", and workers slow the rest" if crowded else ""
     busy = busiest(profile, "data")
     started, mostly = _starts(profile, starts, share)
-    said = (started, _loader_at_work(profile), _rates(profile), beyond)
+    said = (started, _loader_at_work(profile), _rates(profile))
     return Finding(
         bottleneck=Bottleneck.DATA,
         severity=grade if gain >= NO_GAIN else "info",
@@ -105,8 +105,8 @@ def beside_the_wait(profile: Profile) -> str:
     ceiling, share = profile.ceiling("compute"), profile.phases.get("data", 0.0)
     if ceiling is None or ceiling.max_gain is None or share >= WAIT_WARNING:
         return ""
-    if ceiling.reason:
-        return f" {ceiling.reason}"
+    if ceiling.reason:  # it was not timed so
+        return ""
     loader, freed = profile.seen.loader, share + profile.phases.get("copy", 0.0)
     if not (loader and loader.num_workers) or ceiling.max_gain <= UNDISTURBED * most_gain(freed):
         return ""
@@ -117,11 +117,11 @@ def beside_the_wait(profile: Profile) -> str:
     )
 
 
-def _gain_of_loading(profile: Profile, share: float) -> tuple[float, str]:
-    """The most that loading faster gains, and why that is less than what was timed, where it is."""
+def _gain_of_loading(profile: Profile, share: float) -> float:
+    """The most that loading faster gains."""
     measured = (profile.ceiling(name) for name in ("host", "compute"))
     ceiling = next((each for each in measured if each and each.max_gain is not None), None)
-    return most_gain(share, ceiling), ceiling.reason if ceiling else ""
+    return most_gain(share, ceiling)
 
 
 def _loader_at_work(profile: Profile) -> str:

@@ -107,8 +107,9 @@ class _Through:
     def _how(self) -> str:
         """How it runs: a program without a loader may have no epochs that are cut."""
         found, how = self._seldom.values(), list[str]()
+        epochs = f"{EPOCHS} epochs" if any(each.outer for each in found) else "epochs"
         if self._seen.loader or any(each.inner for each in found):
-            how.append(f"its epochs cut to {STEPS_PER_EPOCH} steps")
+            how.append(f"{epochs} of {STEPS_PER_EPOCH} steps")
         if not how or any(each.remainders or each.stages or each.thresholds for each in found):
             how.append("what comes late or seldom brought forward")
         return f"with {' and '.join(how)},"
@@ -275,6 +276,8 @@ class _Through:
 
     def said(self, tuned: Through, same: Parity | None) -> str:
         """What was seen of what does not fail."""
+        if tuned.ended and tuned.seen is None:  # before its first step
+            return f"{self._how} the tuned program made no training step: nothing was seen of later"
         ran = "to its end" if tuned.ended else f"for {tuned.seconds:.0f} s and did not fail"
         said = f"{self._how} the tuned program ran {ran}"
         if same and same.same_training:

@@ -29,6 +29,7 @@ from autotune.knobs.evidence import (
     compute_seconds,
     little_from_computing,
     little_from_stepping,
+    made_otherwise,
     on_cuda,
 )
 from autotune.knobs.knob import Choices, Config, Expectation, Knob, Semantics, Skip, Value
@@ -104,8 +105,8 @@ def _cannot_grow(seen: Seen) -> str:
     """Why the loader's batches could not be larger; "" where they could."""
     if seen.loader is None:
         return NO_LOADER
-    if seen.loader.batch_size is None or seen.loader.custom_batches:
-        return "its batches are made by a batch_sampler of its own, or without a batch_size"
+    if reason := made_otherwise(seen.loader):
+        return reason
     if seen.loader.beside:
         return "a step draws from several loaders: larger batches would not meet the others'"
     if seen.loader.batch_size == 1 and not any(

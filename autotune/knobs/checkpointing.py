@@ -64,6 +64,9 @@ class Checkpointing(Knob):
     def domain(self, profile: Profile) -> Choices | Skip:
         if self.read(profile.seen):
             return Skip(reason="the model recomputes activations already")
+        plenty = plenty_of_memory(profile)
+        if plenty:
+            return Skip(reason=f"{plenty}, and recomputing activations only costs time")
         if not _blocks(profile.seen):
             return Skip(
                 reason="the model has no list of repeated blocks that could be recomputed",
@@ -77,8 +80,6 @@ class Checkpointing(Knob):
                 "forward pass would move once more"
             )
             return Skip(reason=reason, impossible=True)
-        if reason := plenty_of_memory(profile):
-            return Skip(reason=f"{reason}, and recomputing activations only costs time")
         return Choices(own=0, values=(0, *dict.fromkeys(_worth_trying(profile))))
 
     def expects(self, value: Value, profile: Profile) -> Expectation:

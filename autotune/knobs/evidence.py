@@ -6,6 +6,7 @@ from autotune.profiling.ceilings import per_second
 from autotune.profiling.memory_model import SCARCE_MEMORY
 from autotune.profiling.profile import Profile
 from autotune.workload.found import Apart
+from autotune.workload.seen import SeenLoader
 from autotune.workload.window import AS_IS
 
 # A class of knobs that can gain less is not searched. Telling 5 % takes about 105 s of interleaved
@@ -65,6 +66,15 @@ def gives_another(found: Apart | None) -> str:
     return f"the model then gives something else of the same batch (by {percent(found.apart)})"
 
 
+def made_otherwise(loader: SeenLoader) -> str:
+    """That batches are not made by the loader's batch_size; "" where they are."""
+    if loader.custom_batches:
+        return "its batches are made by a batch_sampler of its own"
+    return (
+        "" if loader.batch_size else "its loader has no batch_size: the dataset makes its batches"
+    )
+
+
 def on_cuda(profile: Profile) -> bool:
     """Whether the program trains on a GPU."""
     return profile.machine.device == "cuda"
@@ -82,7 +92,7 @@ def little_from_loading(profile: Profile) -> str:
     if gain is not None:
         if gain >= SMALLEST_GAIN or (waits or 0.0) >= _WAITS_NOTABLY:
             return ""
-        return f"with batches always at hand it trained {percent(gain)} faster: no more is to gain"
+        return f"training hardly waits for data: loading faster can gain at most {percent(gain)}"
     if waits is None:
         return ""
     gain = _amdahl(min(1.0, waits + _taken_by_workers(profile)))

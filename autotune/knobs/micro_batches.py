@@ -24,6 +24,7 @@ from autotune.knobs.evidence import (
     NO_OPTIMIZER,
     compute_seconds,
     little_from_computing,
+    made_otherwise,
     on_cuda,
     plenty_of_memory,
 )
@@ -124,11 +125,8 @@ def _batches_kept_whole(seen: Seen) -> str:
             "the dataset is an IterableDataset: how many batches it gives, and how large the last "
             "one is, is not known for certain"
         )
-    if seen.loader.batch_size is None or seen.loader.custom_batches:
-        return (
-            "its batches are made by a batch_sampler of its own, or without a batch_size: they "
-            "cannot be split safely"
-        )
+    if reason := made_otherwise(seen.loader):
+        return reason
     if seen.loader.beside:
         return "a step draws from several loaders: parts would not meet those that belong to them"
     framework = framework_of(seen.places)

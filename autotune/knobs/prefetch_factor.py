@@ -52,9 +52,8 @@ class PrefetchFactor(Knob):
         if profile.data_processor_share is None:
             return Skip(reason="whether loading waits or computes was not measured")
         if not loader_waits(profile):
-            return Skip(
-                reason="the workers compute rather than wait: a longer queue makes them no faster"
-            )
+            reason = "by itself the loader computes rather than waits: a longer queue is no help"
+            return Skip(reason=reason)
         if own >= _LONGER:
             return Skip(reason=f"the queue is long already: {own} batches for each worker")
         if most_queued_batches(profile) < _LONGER * loader.num_workers:

@@ -28,6 +28,7 @@ def look_closer(
     `cores`; `memory_limited` says that it is not to take more than so much.
     """
     windows = ablation.windows[AS_IS]
+    timed = len(windows)
     now = run.seen()  # what was there at the first window is not the whole of it
     ablation.seen = replace(
         ablation.seen,
@@ -51,6 +52,8 @@ def look_closer(
         ablation.denormals, run, ablation.windows, seconds=BESIDE_SHARE * seconds, cores=cores
     )
     ablation.again = computed_again(run, ablation.seen, windows)  # the last: of other weights
+    if not trains_on_gpu(ablation.seen):  # a process's peak has in it what these looks took
+        windows[timed:] = [replace(each, peak_bytes=None) for each in windows[timed:]]
 
 
 def _largest(

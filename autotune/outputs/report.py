@@ -20,7 +20,7 @@ from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.rounded import rounded
-from autotune.outputs.speeds import in_turns, patch_alone, timed, turns_interval
+from autotune.outputs.speeds import earned_back, in_turns, patch_alone, timed, turns_interval
 from autotune.outputs.untried import ended, left_untried, loading_stays, no_gain
 from autotune.outputs.writing import write_whole
 from autotune.profiling.profile import Memory
@@ -215,6 +215,7 @@ _FILTERS = {
     "rate": wording.rate,
     "ratio": wording.ratio,
     "rounded": rounded,
+    "earned_back": earned_back,
     "settings": wording.settings,
     "share": wording.percent,
     "significant": wording.significant,

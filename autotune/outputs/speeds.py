@@ -1,5 +1,6 @@
 """How fast the programs of a search are, by the turns that they took."""
 
+from autotune.diagnosis.validation import steps_of_an_epoch
 from autotune.measurement.statistics import throughput
 from autotune.outputs import wording
 from autotune.profiling.profile import Profile
@@ -8,6 +9,11 @@ from autotune.verdict import BASELINE, DELIVERED, TUNED, Verdict
 from autotune.workload.window import AS_IS, Window
 
 Interval = tuple[float, float]
+
+# A program's speed in turns is another than in its profile where they lie so many times apart.
+_ANOTHER_SPEED = 1.1
+_SEVERAL = 3  # sets of processes tell themselves how far they differ
+_SOME_EPOCHS = 2  # fewer are told in steps alone
 
 
 def turns_interval(turns: tuple[tuple[int, float], ...]) -> Interval | None:
@@ -78,4 +84,28 @@ def timed(verdict: Verdict, profile: Profile) -> str:
     steps = sum(samples for samples, _ in taken) / profile.seen.samples_per_step / sets
     turns, each = wording.counted(len(taken), "turn"), max(1, round(steps))
     by = "one set of processes," if sets == 1 else f"{sets} sets of processes, in each"
-    return f"in {turns} of each program by {by} some {wording.counted(each, 'step')} of it as it is"
+    said = f"in {turns} of each program by {by} some {wording.counted(each, 'step')} of it as it is"
+    if verdict.is_rough and sets < _SEVERAL:
+        said += "; the interval is wide since processes of one program differ"
+    return said + _alone(verdict, profile)
+
+
+def _alone(verdict: Verdict, profile: Profile) -> str:
+    """What speed the program as it is was profiled at, where that is another than in turns."""
+    alone, beside = profile.samples_per_second, verdict.baseline_samples_per_second
+    if not alone or not beside or 1 / _ANOTHER_SPEED < alone / beside < _ANOTHER_SPEED:
+        return ""
+    return (
+        f"; the program as it is had {wording.rate(alone)} when it was profiled, and "
+        f"{wording.rate(beside)} here"
+    )
+
+
+def earned_back(result: Result) -> str:
+    """How much training pays for the search; "" where nothing was gained."""
+    cost = result.cost
+    if cost is None or cost.break_even_steps is None:
+        return ""
+    said = f"{wording.counted(cost.break_even_steps, 'step')} of training"
+    epochs = cost.break_even_steps / steps_of_an_epoch(result.profile.seen)
+    return f"{said} ({epochs:,.0f} epochs)" if epochs >= _SOME_EPOCHS else said

@@ -63,7 +63,7 @@ def doubts_of_validation(
     if in_each_step or any(window.validations for window in windows):
         return ()
     if evaluated:
-        does = "By its source the program runs a model between steps without training it "
+        does = "By its source the program may run a model between steps without training it "
         does += f"({evaluated})"
         return (_no_validation(does, "that"),)
     if not seen.other_loaders or epochs > 1:
@@ -79,7 +79,7 @@ def _no_validation(what: str, to: str) -> Doubt:
     return Doubt(
         name=NO_VALIDATION,
         evidence=f"{what}, and it was not seen to come to {to} while it was timed: what it then "
-        "does is in none of the figures, or counts as part of a step.",
+        "does need not be in these figures.",
     )
 
 

@@ -392,7 +392,7 @@ def test_what_was_handed_back_is_shown_as_it_was_timed(run: Run, made_up: MadeUp
     shown = run("search", "photos.py").stdout
 
     assert "the patched program itself was timed: 2.11× faster" in shown
-    assert "660 steps of training earn it back" in shown
+    assert "660 steps of training (10 epochs) earn it back" in shown
 
 
 def test_a_figure_that_is_the_answer_s_own_is_told_once(run: Run, made_up: MadeUpFlow) -> None:

@@ -20,4 +20,4 @@ def test_passes_without_gradients_are_a_validation_where_there_is_another_loader
     ablation: Any = SimpleNamespace(seen=seen, warm=(), windows={AS_IS: (builders.window(9.0),)})
     program: Any = object()
     found = doubts._doubts_of_validation(program, ablation)
-    assert ("runs a model between steps without training it (train.py:7)" in str(found)) is told
+    assert ("run a model between steps without training it (train.py:7)" in str(found)) is told

@@ -57,11 +57,12 @@ def judged(
     own: str = "",
     seldom: Seldom = STAGED,
     not_come_to: tuple[Place, ...] = (),
+    trains: bool = True,
     **seen: Any,
 ) -> tuple[Verdict, Emission, list[Any]]:
     """The verdict and the emission where a run with a config (None with the program's own), or
     with the text of the patch, `fails`; and of which there were runs, with how many batches and how
-    long. Each `validates` for so many seconds, the program as it is for a `share` of its time, and
+    long; none `trains` where that is false. Each `validates` for so many seconds, the program as it is for a `share` of its time, and
     spends so many `between` its epochs. Of a program whose text is `own` what it does `seldom`
     comes sooner: a stage.
     """
@@ -82,7 +83,13 @@ def judged(
         steps_taken = (0.01 + between(which), *[0.01] * 4) * 4
         validated = replace(validated, step_seconds=steps_taken)
         windows = (validated,) if window.losses or took or between(which) else ()
-        return Through(seconds=4.0, ended=which in ends, steps=steps * reaches, windows=windows)
+        return Through(
+            seconds=4.0,
+            ended=which in ends,
+            steps=steps * reaches,
+            windows=windows,
+            seen=builders.seen() if trains else None,
+        )
 
     monkeypatch.setattr(through, "run_through", run_through)
     context: Any = SimpleNamespace(
@@ -112,8 +119,8 @@ def test_what_does_not_fail_is_handed_back(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("own", "seen", "how"),
     [
-        ("", {}, "with its epochs cut to 5 steps, the tuned"),
-        ("pass", {}, "with its epochs cut to 5 steps and what comes late or seldom brought "),
+        ("", {}, "with epochs of 5 steps, the tuned"),
+        ("pass", {}, "with epochs of 5 steps and what comes late or seldom brought "),
         ("pass", {"loader": None}, "with what comes late or seldom brought forward, the tuned"),
     ],
 )
@@ -122,6 +129,15 @@ def test_how_it_is_run_further_is_said(
 ) -> None:
     verdict, _, _ = judged(monkeypatch, lambda which: False, own=own, **seen)
     assert verdict.through.startswith(how)
+
+
+def test_a_run_without_a_training_step_is_said_to_show_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    verdict, _, _ = judged(monkeypatch, lambda which: False, ends=(PATCHED,), trains=False)
+    assert verdict.through == (
+        "with epochs of 5 steps, the tuned program made no training step: nothing was seen of later"
+    )
 
 
 @pytest.mark.parametrize("same", [True, None, False])
@@ -134,7 +150,7 @@ def test_what_trains_otherwise_later_is_not_handed_back(
     if same is False:
         assert verdict.trains_otherwise and verdict.is_withheld and not verdict.breaks
         assert verdict.suspect == "precision" and emission == Emission()
-        assert "1.50×, but with its epochs cut to 5 steps" in verdict.reason
+        assert "1.50×, but with epochs of 5 steps" in verdict.reason
         assert "does not train the same with them: The losses part by 9 %." in verdict.reason
     else:
         assert verdict.outcome == "faster" and emission is EMISSION

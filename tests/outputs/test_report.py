@@ -102,7 +102,7 @@ def test_a_faster_program_is_said_first_with_its_interval():
     assert "180 → 382" in text
     assert "the same training" in text
     assert "the patched program itself, 1.96× to 2.25×" in text
-    assert "paid back after 660 steps" in text
+    assert "paid back after 660 steps of training" in text
 
 
 def test_sections_come_in_their_order():

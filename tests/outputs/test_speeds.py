@@ -1,8 +1,12 @@
 import re
 from dataclasses import replace
 
+import pytest
+
 from autotune.outputs.report import render
-from autotune.outputs.speeds import handed_back, in_turns, patch_alone, timed
+from autotune.outputs.speeds import earned_back, handed_back, in_turns, patch_alone, timed
+from autotune.result import Cost
+from autotune.verdict import Ratio
 from tests import builders
 
 
@@ -52,3 +56,37 @@ def test_it_is_told_in_how_many_turns_processes_and_steps_a_gain_was_timed() -> 
     alone = timed(replace(several, rounds=(8,)), profile)
     assert re.fullmatch(f"in 8 turns of each program by one set of processes, {steps}", alone)
     assert timed(replace(several, turns={}), profile) == ""
+
+
+def test_a_rough_gain_of_few_processes_is_told_with_why_it_is() -> None:
+    rough = replace(builders.verdict(), speedup=Ratio(estimate=1.8, low=1.2, high=2.6))
+    why = "the interval is wide since processes of one program differ"
+    assert timed(rough, builders.profile()).endswith(why)
+    assert why not in timed(replace(rough, rounds=(3, 3, 2)), builders.profile())
+    assert why not in timed(builders.verdict(), builders.profile())
+
+
+def test_another_speed_in_turns_than_in_the_profile_is_told() -> None:
+    slower = builders.verdict(baseline_samples_per_second=150.0)
+    assert timed(slower, builders.profile()).endswith(
+        "the program as it is had 180 samples/s when it was profiled, and 150 samples/s here"
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "length", "said"),
+    [
+        (660, 63, "660 steps of training (10 epochs)"),
+        (100, 63, "100 steps of training"),
+        (660, None, "660 steps of training"),
+        (None, 63, ""),
+    ],
+)
+def test_what_pays_for_a_search_is_told_in_epochs_too(
+    steps: int | None, length: int | None, said: str
+) -> None:
+    seen = builders.seen()
+    assert seen.loader is not None
+    profile = builders.profile(seen=replace(seen, loader=replace(seen.loader, length=length)))
+    cost = Cost(seconds=61.8, trials=11, break_even_steps=steps)
+    assert earned_back(builders.search_result(profile=profile, cost=cost)) == said

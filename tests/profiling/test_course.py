@@ -108,8 +108,8 @@ def test_a_last_batch_of_one_that_batch_norm_may_refuse_is_told(
         (2, 1, 0, "", "has 2 other loaders"),
         (1, 2, 0, "", ""),
         (1, 1, 1, "", ""),
-        (0, 6, 0, "train.py:40", "runs a model between steps without training it (train.py:40)"),
-        (1, 1, 0, "train.py:40", "runs a model between steps without training it (train.py:40)"),
+        (0, 6, 0, "train.py:40", "run a model between steps without training it (train.py:40)"),
+        (1, 1, 0, "train.py:40", "run a model between steps without training it (train.py:40)"),
         (0, 6, 1, "train.py:40", ""),
     ],
 )

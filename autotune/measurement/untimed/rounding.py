@@ -165,8 +165,7 @@ def _data_said(value: Value, given: RoundedInput | None) -> str:
     return (
         f"in {value} numbers of around {given.size:,.4g} that come into a layer{_at(given.place)} "
         f"are rounded to steps of {given.step:.2g}, and those of a batch differ by "
-        f"{given.spread:.2g}: take the mean from them, where they are data, or compute what they "
-        "are for in float32, with autocast off"
+        f"{given.spread:.2g}: call that layer with autocast off"
     )
 
 

@@ -154,7 +154,7 @@ class _Looking(EachOperation):
     def _note_angle(self, angles: torch.Tensor) -> None:
         radians = float(angles.abs().max())
         if self.angle is None or radians > self.angle.radians:
-            step = torch.finfo(angles.dtype).eps * radians
+            step = torch.finfo(angles.dtype).eps * 2.0 ** math.floor(math.log2(radians or 1.0))
             self.angle = RoundedAngle(place=users_place(), radians=radians, step_radians=step)
 
     def _note_number(self, numbers: torch.Tensor, eps: float) -> None:
