@@ -62,9 +62,9 @@ def judged(
 ) -> tuple[Verdict, Emission, list[Any]]:
     """The verdict and the emission where a run with a config (None with the program's own), or
     with the text of the patch, `fails`; and of which there were runs, with how many batches and how
-    long; none `trains` where that is false. Each `validates` for so many seconds, the program as it is for a `share` of its time, and
-    spends so many `between` its epochs. Of a program whose text is `own` what it does `seldom`
-    comes sooner: a stage.
+    long; none `trains` where that is false. Each `validates` for so many seconds, the program as it
+    is for a `share` of its time, and spends so many `between` its epochs. Of a program whose text
+    is `own` what it does `seldom` comes sooner: a stage.
     """
     runs: list[Any] = []
 
