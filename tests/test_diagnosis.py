@@ -371,6 +371,22 @@ def test_parameters_are_counted_for_the_optimizer_that_updates_them():
     assert any(each.evidence.startswith(said) for each in found), found
 
 
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ((), "40 % in load (data.py:7)"),
+        (((7, 0.35), (9, 0.05)), "40 % in load (data.py:7)"),
+        (((7, 0.22), (9, 0.18)), "40 % in load (22 % at data.py:7)"),
+    ],
+)
+def test_a_line_stands_for_its_function_where_it_takes_most_of_it(lines, said):
+    busy = BusyLine(
+        phase="data", path="/p/data.py", line=7, function="load", share=0.4, lines=lines
+    )
+    found = first(phases={"data": 0.5, "forward": 0.5}, lines=(busy,))
+    assert said in found.headline
+
+
 def test_parameters_that_never_had_a_gradient_are_not_called_updated():
     seen = builders.seen(optimizer=replace(builders.seen().optimizer, updated=1_500))
     found = diagnose(profile(phases={"optimizer": 0.5, "forward": 0.5}, seen=seen))

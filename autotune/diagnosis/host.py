@@ -22,6 +22,7 @@ from autotune.workload.window import AS_IS, SYNCS
 
 MOSTLY = 0.5  # of the time that no phase accounts for
 MUCH = 0.25  # of a phase, for one function to be named
+ONE_LINE = 0.75  # of a function, for one of its lines to stand for it
 
 
 def own_python(profile: Profile) -> Finding | None:
@@ -84,8 +85,9 @@ def share_outside(profile: Profile) -> float:
 
 
 def busiest(profile: Profile, phase: str) -> str:
-    """Where most of a phase's time goes, as its share goes on: ", 60 % in decode (data.py:7)",
-    "" where no function of the program's own takes much of it.
+    """Where most of a phase's time goes, as its share goes on: ", 60 % in decode (data.py:7)", or
+    ", 60 % in decode (40 % at data.py:7)" where its other lines take notably more; "" where no
+    function of the program's own takes much of it.
     """
     found = _busiest_line(profile, phase)
     whole = share_outside(profile) if phase == "other" else profile.phases.get(phase, 0.0)
@@ -95,6 +97,9 @@ def busiest(profile: Profile, phase: str) -> str:
     place = f"{Path(found.path).name}:{found.line}"
     if found.function.startswith("<"):  # a module, a lambda, a comprehension
         return f", {share} at {place}"
+    alone = dict(found.lines).get(found.line, found.share)
+    if alone < ONE_LINE * found.share:
+        place = f"{percent(alone)} at {place}"
     return f", {share} in {found.function} ({place})"
 
 

@@ -14,11 +14,12 @@ _IF_FREE = {
 
 def distinct(profile: Profile) -> list[Ceiling]:
     """The ceilings of `profile`, without those that were computed from shares, and one that says
-    what another does: on a CPU, where batches lie makes no difference.
+    what another does: on a CPU, where batches lie makes no difference. None where none was timed.
     """
     on_cpu = profile.machine.device == CPU
     timed = [each for each in profile.ceilings if each.max_gain is None or not each.reason]
-    return [each for each in timed if not (on_cpu and each.name == "host")]
+    kept = [each for each in timed if not (on_cpu and each.name == "host")]
+    return kept if any(each.max_gain is not None for each in kept) else []
 
 
 def unmeasured(profile: Profile) -> dict[str, str]:
