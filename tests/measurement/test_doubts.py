@@ -186,6 +186,12 @@ def test_a_run_that_speeds_up_read_cold_files_and_is_not_called_unstable_too():
     assert names(rising) == ["sped up"]
 
 
+def test_one_slow_window_at_its_beginning_is_no_speeding_up():
+    rates = (682, 403, 777, 777, 788, 746, 749, 740)
+    assert "sped up" not in names([window(each) for each in rates])
+    assert "slowed down" not in names([window(each) for each in reversed(rates)])
+
+
 def test_a_run_that_slows_down_has_more_to_come_than_was_timed():
     falling = [window(each) for each in (1010, 1000, 800, 600, 420, 400)]
     assert names(falling) == ["slowed down"]
