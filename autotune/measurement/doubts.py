@@ -203,8 +203,8 @@ def _changed_its_speed(windows: Sequence[Window]) -> Doubt | None:
     if last > 0 and first >= CHANGED_TIMES * last and min(early) > apart * max(late):
         return Doubt(
             name=SLOWED_DOWN,
-            evidence=f"It slowed down {first / last:.1f}× while it was timed, by itself or with the "
-            "machine: what comes later may gain otherwise.",
+            evidence=f"It slowed down {first / last:.1f}× while it was timed, by itself or with "
+            "the machine: what comes later may gain otherwise.",
             advice="Give it a larger budget, so that more of its training is timed.",
         )
     return None
