@@ -51,11 +51,13 @@ def settle(
             after_round=lambda _: True,
         )
     winner, rematch = _winner(turns, best, second, context.machine.cores)
-    fewest = min(len(best.config), len(second.config))
     if rematch and rematch.ratio.low < 1 < rematch.ratio.high:
-        fewer = len(winner.config) == fewest < max(len(best.config), len(second.config))
-        which = "the one with fewer settings" if fewer else "the one that was ahead"
-        context.listener.stage(f"no clear difference between the two: {which} is judged")
+        ratio = rematch.ratio
+        context.listener.stage(
+            f"trial {second.number} came out {ratio.estimate:.2f}× ({ratio.low:.2f} to "
+            f"{ratio.high:.2f}) beside trial {best.number}, no clear difference: trial "
+            f"{winner.number} is judged"
+        )
     return winner, rematch
 
 

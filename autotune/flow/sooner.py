@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection
 from dataclasses import replace
+from operator import attrgetter
 
 from autotune.source.edits import Place
 from autotune.source.loops.seldom import Seldom, seldom, sooner
@@ -60,3 +61,18 @@ def texts_sooner(
             text, most = program.scripts[path].text, batches or early
             found[path] = sooner(text, what, interval=steps, batches=most, epochs=epochs)
     return found
+
+
+def how_it_runs(found: Collection[Seldom], *, has_loader: bool) -> str:
+    """How a program runs of whose files this was `found`, in words: one without a loader may have
+    no epochs that are cut.
+    """
+    how = list[str]()
+    inner, outer = (any(map(attrgetter(name), found)) for name in ("inner", "outer"))
+    if has_loader or (inner and outer):
+        how.append(f"{f'{EPOCHS} ' * outer}epochs of {STEPS_PER_EPOCH} steps")
+    elif inner:
+        how.append(f"its loop cut to {STEPS_PER_EPOCH} steps")
+    if not how or any(each.remainders or each.stages or each.thresholds for each in found):
+        how.append("what comes late or seldom brought forward")
+    return f"with {' and '.join(how)},"

@@ -14,7 +14,7 @@ from autotune.flow.controls import Start
 from autotune.flow.emitting import without
 from autotune.flow.later import parity_later, to_be_marked, what_was_not_seen
 from autotune.flow.next_best import in_order, suspect
-from autotune.flow.sooner import EPOCHS, INTERVAL, STEPS_PER_EPOCH, batches_of
+from autotune.flow.sooner import EPOCHS, INTERVAL, STEPS_PER_EPOCH, batches_of, how_it_runs
 from autotune.knobs.knob import Config
 from autotune.measurement.interleaved.losses import LOSSES_WANTED
 from autotune.measurement.measurement import Failure
@@ -105,14 +105,7 @@ class _Through:
 
     @property
     def _how(self) -> str:
-        """How it runs: a program without a loader may have no epochs that are cut."""
-        found, how = self._seldom.values(), list[str]()
-        epochs = f"{EPOCHS} epochs" if any(each.outer for each in found) else "epochs"
-        if self._seen.loader or any(each.inner for each in found):
-            how.append(f"{epochs} of {STEPS_PER_EPOCH} steps")
-        if not how or any(each.remainders or each.stages or each.thresholds for each in found):
-            how.append("what comes late or seldom brought forward")
-        return f"with {' and '.join(how)},"
+        return how_it_runs([*self._seldom.values()], has_loader=self._seen.loader is not None)
 
     def start(
         self,
@@ -278,7 +271,7 @@ class _Through:
         """What was seen of what does not fail."""
         if tuned.ended and tuned.seen is None:  # before its first step
             return f"{self._how} the tuned program made no training step: nothing was seen of later"
-        ran = "to its end" if tuned.ended else f"for {tuned.seconds:.0f} s and did not fail"
+        ran = "to its end" if tuned.ended else f"for {tuned.seconds:.0f} s, and had not ended"
         said = f"{self._how} the tuned program ran {ran}"
         if same and same.same_training:
             said += (

@@ -43,7 +43,8 @@ class PrefetchFactor(Knob):
             return Skip(reason=NO_LOADER, impossible=True)
         if loader.num_workers == 0:
             which = f"the loader of {loader.dataset}" if loader.beside else "the program's loader"
-            return Skip(reason=f"{which} has no workers, and so no queue")
+            reason = f"{which} has no workers; those that are tried have torch's own queue"
+            return Skip(reason=reason)
         if reason := little_from_loading(profile):
             return Skip(reason=reason)
         if profile.phases.get("data", 1.0) < SMALLEST_GAIN:

@@ -22,7 +22,7 @@ from autotune.profiling.profile import (
     Profile,
 )
 from autotune.verdict import Parity, Ratio, Verdict
-from autotune.verdict.courses import BAND
+from autotune.verdict.courses import BAND, LEAST_BAND
 from autotune.workload.window import AS_IS
 
 NOT_MEASURED = "not measured"
@@ -155,9 +155,11 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def as_far(parity: Parity) -> str:
-    """The reservation with which losses are called the same, where their noise hides much."""
-    noisy = parity.band is not None and parity.band > _NOISY
-    return ", as far as losses with so much noise can tell" if noisy else ""
+    """The reservation with which losses are called the same, where they tell little."""
+    if parity.band is None or LEAST_BAND < parity.band <= _NOISY:
+        return ""
+    what = "losses with so much noise" if parity.band > _NOISY else "losses that hardly moved"
+    return f", as far as {what} can tell"
 
 
 def skipped(parity: Parity) -> str:
@@ -202,7 +204,9 @@ def outside(profile: Profile, verdict: Verdict | None = None) -> str:
     for storage; else "". Validations are where a `verdict` says what a gain comes to with them.
     """
     told = bool(verdict and with_validations(verdict))
-    doubts = filter(None, map(profile.doubt, OUTSIDE))
+    came = verdict is not None and verdict.validations is not None
+    names = [each for each in OUTSIDE if not (came and each == NO_VALIDATION)]
+    doubts = filter(None, map(profile.doubt, names))
     parts = (_outside_the_loop(profile, told), *(each.evidence for each in doubts))
     return " ".join(filter(None, parts))
 

@@ -113,7 +113,7 @@ def test_what_does_not_fail_is_handed_back(monkeypatch: pytest.MonkeyPatch) -> N
     verdict, emission, runs = judged(monkeypatch, lambda which: False)
     assert verdict.outcome == "faster" and emission is EMISSION
     assert runs == [(PATCHED, 5, 12.0), (None, 5, 12.0)], "the patch has all settings"
-    assert "ran for 4 s and did not fail" in verdict.through
+    assert "ran for 4 s, and had not ended" in verdict.through
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_stages_begin_sooner_where_the_program_takes_that(monkeypatch: pytest.Mo
 
     verdict, runs = ran(lambda which: which.startswith(sooner))
     assert runs == [f"{sooner}  # tuned", sooner, tuned, own]
-    assert verdict.outcome == "faster" and "did not fail" in verdict.through
+    assert verdict.outcome == "faster" and "had not ended" in verdict.through
     verdict, runs = ran(lambda which: which == f"{sooner}  # tuned")
     assert verdict.breaks and tuned not in runs
     verdict, _ = ran(lambda which: True)
@@ -313,7 +313,7 @@ def test_epochs_are_as_many_as_they_are_where_the_program_counts_on_that(
     verdict, _, runs = judged(
         monkeypatch, lambda which: which != own, emission=emission, own=own, seldom=cut
     )
-    assert verdict.outcome == "faster" and "did not fail" in verdict.through
+    assert verdict.outcome == "faster" and "had not ended" in verdict.through
     first, as_it_is, again, compared = (which for which, _, _ in runs)
     assert first == as_it_is != own == again == compared
 

@@ -242,7 +242,7 @@ class TestPrefetchFactor:
         assert "hardly waits" in reason("prefetch_factor", replace(slow, phases=phases))
 
     def test_is_left_out_where_there_are_no_workers_yet(self) -> None:
-        assert "no workers, and so no queue" in reason("prefetch_factor", waiting())
+        assert "no workers; those that are tried" in reason("prefetch_factor", waiting())
 
     def test_is_left_out_where_the_queue_is_long(self) -> None:
         assert "long already" in reason(
