@@ -251,3 +251,18 @@ class Table"""
         assert workers(text, (0, 2)).values == (0, 2)
         weighed = text.replace("model.in_features", "int(model.weight.shape[1])")
         assert workers(weighed, (0, 2)).values == (0,)
+
+
+@pytest.mark.parametrize(
+    ("item", "steady"),
+    [
+        ("return X[index], Y[index]", True),
+        ("self.kept = getattr(self, 'kept', X); return self.kept[index], Y[index]", True),
+        ("self.seen = getattr(self, 'seen', 0) + 1; return X[index] + self.seen, Y[index]", False),
+    ],
+    ids=["plain", "opened by the first", "counting"],
+)
+def test_what_the_first_sample_alone_opens_stays_as_it_is(
+    workers: Vet, item: str, steady: bool
+) -> None:
+    assert workers(table(item, options="batch_size=16"), (0, 2)).steady is steady

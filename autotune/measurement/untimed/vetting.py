@@ -160,18 +160,22 @@ class _Workers:
         it back, and whether reading counts by it.
         """
         left, set_by_makers = {*self._own.read, *self._again.read}, set[str]()
+        again = left
         with suppress(NotPossible):  # its workers may have what it needs to read
             if self._loader.iterable:  # its batches are drawn with the same random numbers
                 looked = [run.draw(Draw(batches=0, seconds=self._seconds, settings=True))]
             else:
                 looked = read_here(run, self._seconds)
+                # What the first alone sets, as it opens a file, say, stays as it was from then on.
+                again = {*self._again.read, *(name for each in looked[1:] for name in each.read)}
                 left.update(name for each in looked for name in each.read)
+                again = again if len(looked) > 1 else left
                 self.depends = why_by_turn(looked[0].goes_on, counted(run, looked, self._seconds))
                 set_by_makers.update(looked[0].set_by_makers)
             self.settings = tuple(at for at in looked[0].settings if at.path not in left)
             self.streams = looked[0].streams
             self._alone = why_by_what_learns(looked[0].learning)
-        self.steady = not left
+        self.steady = not again
         left |= set_by_makers  # another value, later
         if self._loader.num_workers:  # with workers as it is, it reads none
             self._alone = ""
