@@ -67,6 +67,7 @@ MEMORY_CRITICAL = 0.97
 CAN_GO_OF_COMPUTING, CAN_GO_WITHOUT_UNITS = 0.5, 0.2
 RANKS = {"critical": 0, "warning": 1, "info": 2}
 COMPUTING = ("forward", "backward", "optimizer")
+NOTABLE_LOADING = 0.03  # of a step, for a program without workers to hear what loading takes
 # What is no phase of a step, or part of one.
 _SHARES = {
     Bottleneck.VALIDATION: validation_share,
@@ -265,7 +266,7 @@ def _compute(profile: Profile) -> Finding:
     if loader and loader.max_gain is not None:
         gain = max(1.0, min(gain, loader.max_gain))
         if profile.phases.get("data", 0.0) < WAIT_WARNING and loader.max_gain >= NO_GAIN:
-            in_time = "; its data arrives in time"
+            in_time = _loading(profile)
             feeds = f" The loader alone delivers {times(loader.max_gain)} what training takes."
     idle = f"; {profile.idle_gpu} is not used" if profile.idle_gpu else ""
     named = ((each, profile.phases[each]) for each in COMPUTING if each in profile.phases)
@@ -280,6 +281,14 @@ def _compute(profile: Profile) -> Finding:
         headline=f"Computes {percent(share)} of each step{busiest(profile, 'forward')}"
         f"{short_ones(profile)}{crowd(profile)}{in_time}{idle}.",
     )
+
+
+def _loading(profile: Profile) -> str:
+    """That what little time loading takes is no bottleneck."""
+    loader, share = profile.seen.loader, profile.phases.get("data", 0.0)
+    if loader is None or loader.num_workers or share < NOTABLE_LOADING:
+        return "; its data arrives in time"
+    return f"; loading takes {percent(share)}"
 
 
 def _cores(profile: Profile) -> str:

@@ -26,8 +26,8 @@ _OTHER_ORDER = (
     "single steps cannot be compared."
 )
 _OTHER_RATE = (
-    "from step {step} on the learning rate is another, {own:.4g} where the program as it is "
-    "has {first:.4g}: it goes by the losses (ReduceLROnPlateau), or by something that a "
+    "in the compared steps the learning rate comes to be another, {own:.4g} where the program as it "
+    "is has {first:.4g}: it goes by the losses (ReduceLROnPlateau), or by something that a "
     "faster program has otherwise, as the clock is."
 )
 _BESIDE = (
@@ -101,13 +101,13 @@ def known_otherwise(turns: Turns, config: Config) -> tuple[str, str] | None:
 
 
 def _other_rate(turns: Turns, name: str) -> str:
-    """Since when `name` has another learning rate than the program as it is, in a sentence; ""
+    """That `name` comes to another learning rate than the program as it is, in a sentence; ""
     where both have the same in each step. One that follows the losses may differ as these do.
     """
     both = zip(*(turns.rates.get(each, ()) for each in (BASELINE, name)), strict=False)
-    for step, (first, own) in enumerate(both, start=1):
+    for first, own in both:
         if math.isfinite(first - own) and not math.isclose(first, own, rel_tol=SAME_RATE):
-            return _OTHER_RATE.format(step=step, first=first, own=own)
+            return _OTHER_RATE.format(first=first, own=own)
     return ""
 
 

@@ -486,7 +486,9 @@ def test_another_learning_rate_in_the_same_step_leaves_open_whether_it_is_the_sa
     taken.rates = {BASELINE: [0.1] * 50 + [0.01] * 50, TUNED: tuned}
     parity = judged(taken).parity
     assert parity.same_training is same
-    assert ("rom step 21 on the learning rate is another" in parity.reason) == (same is None)
+    assert ("n the compared steps the learning rate comes to be another" in parity.reason) == (
+        same is None
+    )
     assert ("it goes by the losses (ReduceLROnPlateau), or" in parity.reason) == (same is None)
     taken.rates[BASELINE] = [math.nan] * 100  # on its device
     assert judged(taken).parity.same_training
