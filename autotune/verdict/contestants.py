@@ -26,8 +26,8 @@ _OTHER_ORDER = (
     "single steps cannot be compared."
 )
 _OTHER_RATE = (
-    "in the compared steps the learning rate comes to be another, {own:.4g} where the program as it "
-    "is has {first:.4g}: it goes by the losses (ReduceLROnPlateau), or by something that a "
+    "in the compared steps the learning rate comes to be another, {own:.4g} where the program as "
+    "it is has {first:.4g}: it goes by the losses (ReduceLROnPlateau), or by something that a "
     "faster program has otherwise, as the clock is."
 )
 _BESIDE = (
