@@ -14,12 +14,14 @@ _IF_FREE = {
 
 def distinct(profile: Profile) -> list[Ceiling]:
     """The ceilings of `profile`, without those that were computed from shares, and one that says
-    what another does: on a CPU, where batches lie makes no difference. None where none was timed.
+    what another does: on a CPU, where batches lie makes no difference. None where none was timed of
+    a program without a loader.
     """
     on_cpu = profile.machine.device == CPU
     timed = [each for each in profile.ceilings if each.max_gain is None or not each.reason]
     kept = [each for each in timed if not (on_cpu and each.name == "host")]
-    return kept if any(each.max_gain is not None for each in kept) else []
+    timed_any = any(each.max_gain is not None for each in kept)
+    return kept if timed_any or profile.seen.loader else []
 
 
 def unmeasured(profile: Profile) -> dict[str, str]:

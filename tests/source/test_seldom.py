@@ -149,6 +149,7 @@ def test_the_loops_are_found(library: str) -> None:
     ids=[
         "a number",
         "in parentheses",
+        "a remainder of a longer one",
         "the last of them",
         "another",
         "with a mark",

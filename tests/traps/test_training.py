@@ -168,7 +168,7 @@ def test_a_file_that_is_kept_for_good_without_workers_is_found_out(
     text = text.replace(
         "return X[index]", f"return X[index] * kept.setdefault(0, len(open({scale}).read()))"
     )
-    text = text.replace(IN_EPOCH, f"    open({scale}, 'a').write('x')\n{IN_EPOCH}")
+    text = text.replace(IN_EPOCH, f"    open({scale}, 'w').write('x' * (1 + epoch))\n{IN_EPOCH}")
     compare = functools.partial(why_not_trained, alike(text), 0, steady=True, seconds=1.0)
     assert "batch 7 of the training comes out different" in compare()
     short = functools.partial(alike(text), epoch_batches=2)
