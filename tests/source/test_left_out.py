@@ -65,6 +65,8 @@ def place_in(text: str) -> str:
         "x = {s: self.blocks[s](x[shop == s]) for s in shop.unique().tolist()}",
         "for s in shop.unique().tolist(): x = self.blocks[s](x)",
         "x = self.blocks[level](x)",
+        "x = sum(self.blocks[at](x) for at in level)",  # those of the task at hand
+        "for at in self.drop: x = self.blocks[at](x)",
         "most = x.abs().max()\n        if most > 9: x = self.head(x)",
     ],
 )
@@ -87,6 +89,7 @@ def test_left_out_later(forward: str) -> None:
         "for at in range(x.size(1)): x = self.head(x)",  # the same at each turn
         "x = self.blocks[0](x) + self.blocks[-1](x)",
         "x = sum(self.blocks[at](x) for at in range(self.depth))",
+        "for at in self.order: x = self.blocks[at](x)",
         "for at in reversed(range(self.depth)): x = self.blocks[at](x)",
     ],
 )

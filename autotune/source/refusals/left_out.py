@@ -86,6 +86,8 @@ def _bounds(source: ast.expr, *, in_turn: bool) -> Iterator[ast.expr]:
     """By what a loop over `source` uses all of the model's parts or some, which it takes `in_turn`
     by their number or key.
     """
+    if in_turn and isinstance(source, ast.Name | ast.Attribute):
+        yield source  # what it is told
     for at in ast.walk(source):
         match at:
             case ast.Subscript(slice=ast.Slice(lower=first, upper=last)):
