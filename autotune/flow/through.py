@@ -275,7 +275,7 @@ class _Through:
         said = f"{self._how} the tuned program ran {ran}"
         if same and same.same_training:
             said += (
-                f"; over {same.steps} steps of {'longer epochs' if self._are_longer else 'that'} "
+                f"; over {same.steps} steps of {'a longer run' if self._are_longer else 'that'} "
                 "its losses are those of the program as it is, within noise"
                 f"{what_was_not_seen(self._whole, self._compared)}"
             )

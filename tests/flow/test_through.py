@@ -229,7 +229,7 @@ def test_one_that_ends_with_few_losses_is_compared_over_longer_epochs(
     verdict, _, runs = judged(monkeypatch, lambda which: False, ends=[PATCHED], losses=losses)
     again = [(PATCHED, batches, 12.0)] if batches > 5 else []
     assert runs == [(PATCHED, 5, 12.0), *again, (None, batches, 12.0)]
-    assert ("over 60 steps of longer epochs its losses" in verdict.through) is (batches > 5)
+    assert ("over 60 steps of a longer run its losses" in verdict.through) is (batches > 5)
 
 
 def test_where_longer_epochs_fail_the_short_ones_are_compared(
