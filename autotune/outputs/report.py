@@ -11,6 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from autotune.diagnosis import Bottleneck
+from autotune.diagnosis.finding import end
 from autotune.diagnosis.largest import said_of_largest
 from autotune.machine import CPU
 from autotune.measurement.measurement import Measurement
@@ -200,6 +201,7 @@ _FILTERS = {
     "command": shlex.join,
     "counted": wording.counted,
     "duration": wording.duration,
+    "end": end,
     "ended": ended,
     "allowed": wording.allowed,
     "finding": wording.finding,

@@ -109,6 +109,16 @@ def test_of_a_gain_that_is_hardly_known_the_least_is_promised(
     assert "At least <b>1.06×</b> as fast" in render(made_up.result)
 
 
+def test_an_end_of_an_interval_is_not_rounded_to_1(run: Run, made_up: MadeUpFlow) -> None:
+    near = Ratio(estimate=1.05, low=1.0033, high=1.099)
+    delivered = Delivered(samples_per_second=379.8, speedup=near, settings_observed=True)
+    made_up.result = builders.search_result(
+        verdict=builders.verdict(speedup=near, delivered=delivered)
+    )
+    assert "1.05× faster (95 % interval 1.003 to 1.10)" in run("search", "photos.py").stdout
+    assert "1.003× to 1.10×, 95 % interval" in render(made_up.result)
+
+
 def test_nothing_to_gain_is_an_answer(run: Run, made_up: MadeUpFlow) -> None:
     made_up.result = builders.no_gain_result()
 
