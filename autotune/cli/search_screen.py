@@ -13,6 +13,7 @@ from autotune.diagnosis.finding import end
 from autotune.errors import UsageError
 from autotune.outputs import EARLIER, wording
 from autotune.outputs.apply import is_applied
+from autotune.outputs.compared import same_training
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.rounded import rounded
 from autotune.outputs.speeds import earned_back, in_turns, patch_alone, timed
@@ -94,7 +95,7 @@ def banner(result: Result, verdict: Verdict) -> Line:
     if parity and parity.is_another:
         line.append((", but another training, as was allowed", "warn"))
     elif same:
-        line.append((", same training", "banner"))
+        line.append((f", {same_training(verdict)}", "banner"))
     elif same is False:
         line.append((", but not the same training", "bad"))
     else:

@@ -17,6 +17,7 @@ from autotune.machine import CPU
 from autotune.measurement.measurement import Measurement
 from autotune.outputs import bounds, wording
 from autotune.outputs.charts import Bar, BarChart, bar_chart, stack, trial_chart
+from autotune.outputs.compared import same_training
 from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
 from autotune.outputs.energy import least_in_words
@@ -217,6 +218,7 @@ _FILTERS = {
     "rate": wording.rate,
     "ratio": wording.ratio,
     "rounded": rounded,
+    "same_training": same_training,
     "earned_back": earned_back,
     "settings": wording.settings,
     "share": wording.percent,

@@ -9,7 +9,7 @@ from autotune import flow
 from autotune.errors import MeasurementError, UsageError
 from autotune.knobs.knob import Semantics
 from autotune.outputs import EARLIER, NotWrittenError
-from autotune.outputs.document import from_document
+from autotune.outputs.document import from_document, to_document
 from autotune.outputs.report import render
 from autotune.outputs.room import TakenError
 from autotune.profiling.profile import TOO_FEW_STEPS, Doubt
@@ -86,6 +86,25 @@ def test_losses_that_tell_little_are_called_the_same_with_a_reservation(
     made_up.result = builders.search_result(verdict=verdict)
     assert f"the same{reserved}: over" in " ".join(run("search", "photos.py").stdout.split())
     assert f"Yes{reserved}. Over" in render(made_up.result)
+
+
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        (("train.py:52",), "train.py:52 was not reached"),
+        (("train.py:52", "loop.py:9"), "train.py:52 and 1 other place were not reached"),
+    ],
+)
+def test_a_place_that_was_not_reached_is_told_with_the_answer(
+    run: Run, made_up: MadeUpFlow, places: tuple[str, ...], said: str
+) -> None:
+    made_up.result = builders.search_result(verdict=builders.verdict(not_reached=places))
+    same = f"same training as far as it was compared: {said}"
+    assert f"interval 1.98 to 2.27), {same}" in " ".join(run("search", "photos.py").stdout.split())
+    page = render(made_up.result)
+    assert f"the {same}</span></h1>" in page
+    assert "<dd>Yes" not in page and "As far as it was compared, yes. Over" in page
+    assert from_document(to_document(made_up.result)) == made_up.result
 
 
 def test_the_losses_of_which_a_difference_is_said_are_the_smoothed_ones(
