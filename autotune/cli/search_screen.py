@@ -13,6 +13,7 @@ from autotune.diagnosis.finding import end
 from autotune.errors import UsageError
 from autotune.outputs import EARLIER, wording
 from autotune.outputs.apply import is_applied
+from autotune.outputs.chosen import chosen
 from autotune.outputs.compared import same_training
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.rounded import rounded
@@ -181,6 +182,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
         "Least energy": least_in_words(result),
         "Timed": timed(verdict, result.profile),
         "Not counted": wording.outside(result.profile, verdict),
+        "Chosen": chosen(result.search) if result.search else "",
         "Ended": ended(result),
         "Cost": _cost(result),
         "Machine": machine_line(result.profile.machine),

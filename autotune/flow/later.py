@@ -32,9 +32,7 @@ def to_be_marked(program: Program | None) -> dict[str, str]:
     return {} if any(map(_READS_CODE.search, texts.values())) else texts
 
 
-def not_reached(
-    program: Program | None, ran: tuple[Through, Through] | None
-) -> Mapping[str, str]:
+def not_reached(program: Program | None, ran: tuple[Through, Through] | None) -> Mapping[str, str]:
     """What of the text of a `program` the run of it as it is, of two that `ran`, did not come to:
     conditions by their places.
     """

@@ -17,6 +17,7 @@ from autotune.machine import CPU
 from autotune.measurement.measurement import Measurement
 from autotune.outputs import bounds, wording
 from autotune.outputs.charts import Bar, BarChart, bar_chart, stack, trial_chart
+from autotune.outputs.chosen import chosen
 from autotune.outputs.compared import same_training
 from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
@@ -199,6 +200,7 @@ def _patch_kind(line: str) -> str:
 _FILTERS = {
     "as_far": wording.as_far,
     "cautions": wording.cautions,
+    "chosen": chosen,
     "command": shlex.join,
     "counted": wording.counted,
     "duration": wording.duration,

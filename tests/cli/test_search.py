@@ -9,11 +9,12 @@ from autotune import flow
 from autotune.errors import MeasurementError, UsageError
 from autotune.knobs.knob import Semantics
 from autotune.outputs import EARLIER, NotWrittenError
+from autotune.outputs.chosen import chosen
 from autotune.outputs.document import from_document, to_document
 from autotune.outputs.report import render
 from autotune.outputs.room import TakenError
 from autotune.profiling.profile import TOO_FEW_STEPS, Doubt
-from autotune.result import Cost, Result
+from autotune.result import Cost, Rematch, Result
 from autotune.trials.trial import Ending
 from autotune.verdict import Delivered, Ratio
 from autotune.verdict.validations import Validations
@@ -105,6 +106,36 @@ def test_a_place_that_was_not_reached_is_told_with_the_answer(
     assert f"the {same}</span></h1>" in page
     assert "<dd>Yes" not in page and "As far as it was compared, yes. Over" in page
     assert from_document(to_document(made_up.result)) == made_up.result
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        (
+            {"rematch": Rematch(trials=(4, 2), ratio=Ratio(estimate=1.04, low=0.89, high=1.21))},
+            "in turns, trial 2 came out 1.04× (0.89× to 1.21×) beside trial 4, no clear difference",
+        ),
+        (
+            {"rematch": Rematch(trials=(4, 2), ratio=Ratio(estimate=1.2, low=1.04, high=1.4))},
+            "in turns, trial 2 came out 1.20× (1.04× to 1.40×) beside trial 4",
+        ),
+        (
+            {"left_out": ("set_to_none",)},
+            "trials with set_to_none were no faster than without",
+        ),
+        ({}, ""),
+    ],
+)
+def test_screen_and_page_tell_why_a_trial_was_chosen(
+    run: Run, made_up: MadeUpFlow, facts: dict[str, Any], said: str
+) -> None:
+    search = builders.search_facts(judged=3, **facts)
+    said += ": trial 3 is judged" * bool(said)
+    made_up.result = builders.search_result(search=search)
+    shown, page = " ".join(run("search", "photos.py").stdout.split()), render(made_up.result)
+    assert chosen(search) == said
+    assert said in shown and said in page
+    assert ("Chosen" in shown) is ("Chosen: " in page) is bool(said)
 
 
 def test_the_losses_of_which_a_difference_is_said_are_the_smoothed_ones(
