@@ -9,9 +9,12 @@ from autotune.cli.next_step import show_next
 from autotune.cli.profile_screen import machine_line, show_cautions, show_files
 from autotune.cli.thriftier import show_thriftier
 from autotune.cli.typed import shown_path
+from autotune.diagnosis.finding import end
 from autotune.errors import UsageError
 from autotune.outputs import EARLIER, wording
 from autotune.outputs.apply import is_applied
+from autotune.outputs.chosen import chosen
+from autotune.outputs.compared import same_training
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.rounded import rounded
 from autotune.outputs.speeds import earned_back, in_turns, patch_alone, timed
@@ -93,7 +96,7 @@ def banner(result: Result, verdict: Verdict) -> Line:
     if parity and parity.is_another:
         line.append((", but another training, as was allowed", "warn"))
     elif same:
-        line.append((", same training", "banner"))
+        line.append((f", {same_training(verdict)}", "banner"))
     elif same is False:
         line.append((", but not the same training", "bad"))
     else:
@@ -179,6 +182,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
         "Least energy": least_in_words(result),
         "Timed": timed(verdict, result.profile),
         "Not counted": wording.outside(result.profile, verdict),
+        "Chosen": chosen(result.search) if result.search else "",
         "Ended": ended(result),
         "Cost": _cost(result),
         "Machine": machine_line(result.profile.machine),
@@ -248,5 +252,5 @@ def _cost(result: Result) -> str:
 def _interval(value: Ratio) -> str:
     return (
         f"{wording.percent(value.confidence)} interval"
-        f" {wording.significant(value.low)} to {wording.significant(value.high)}"
+        f" {end(value.low).removesuffix('×')} to {end(value.high).removesuffix('×')}"
     )

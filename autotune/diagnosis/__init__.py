@@ -262,9 +262,8 @@ def _memory(profile: Profile) -> Finding | None:
 def _compute(profile: Profile) -> Finding:
     """Always found, so that a healthy program hears that it is."""
     share = _weight(profile, Bottleneck.COMPUTE)
-    loader, gain, in_time, feeds = profile.ceiling("data"), most_gain(share), "", ""
+    loader, in_time, feeds = profile.ceiling("data"), "", ""
     if loader and loader.max_gain is not None:
-        gain = max(1.0, min(gain, loader.max_gain))
         if profile.phases.get("data", 0.0) < WAIT_WARNING and loader.max_gain >= NO_GAIN:
             in_time = _loading(profile)
             feeds = f" The loader alone delivers {times(loader.max_gain)} what training takes."
@@ -277,7 +276,7 @@ def _compute(profile: Profile) -> Finding:
         evidence=f"{'; '.join(filter(None, (phases, _cores(profile))))}."
         f"{one_thread(profile)}{peak_evidence(profile)}{launching_evidence(profile)}"
         f"{feeds}{beside_the_wait(profile)}",
-        max_gain=gain,
+        max_gain=None,  # nobody computes in no time
         headline=f"Computes {percent(share)} of each step{busiest(profile, 'forward')}"
         f"{short_ones(profile)}{crowd(profile)}{in_time}{idle}.",
     )

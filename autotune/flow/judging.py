@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from autotune.diagnosis.finding import end
 from autotune.flow.context import Context
 from autotune.flow.controls import CONTROL_SECONDS, Left, Start, controls, pairs_of_seeds
 from autotune.flow.emitting import tried_out
@@ -188,7 +189,7 @@ def _handed_back(verdict: Verdict, emission: Emission, *, failed: bool) -> Emiss
     speedup = delivered.speedup
     if speedup and speedup.estimate < (SEEN_BY_CHANCE if speedup.low <= 1 else MINIMUM_GAIN):
         came_out = f"what the source can be given came out {speedup.estimate:.2f}×"
-        at_least = f" (interval from {speedup.low:.2f}×)" if speedup.low <= 1 else ""
+        at_least = f" (interval from {end(speedup.low)})" if speedup.low <= 1 else ""
         return emission.withdrawn(f"{came_out}{at_least}: too little without the other settings")
     return emission
 

@@ -3,6 +3,7 @@ its losses there, as those of its first steps are in turns.
 """
 
 import re
+from collections.abc import Mapping
 
 from autotune.flow.context import Context
 from autotune.flow.controls import CONTROL_SECONDS, Left, Start, controls, pairs_of_seeds
@@ -10,7 +11,7 @@ from autotune.knobs.knob import Config, Semantics
 from autotune.measurement.interleaved.losses import LOSSES_WANTED
 from autotune.measurement.interleaved.turns import Turns
 from autotune.measurement.untimed.through import Through
-from autotune.source.loops.not_come_to import not_come_to
+from autotune.source.loops.not_come_to import named, not_come_to
 from autotune.source.program import Program
 from autotune.verdict.contestants import BASELINE, TUNED, parity_in_turns, promised
 from autotune.verdict.parity import Parity, may_be_chance, may_be_the_seeds
@@ -31,16 +32,20 @@ def to_be_marked(program: Program | None) -> dict[str, str]:
     return {} if any(map(_READS_CODE.search, texts.values())) else texts
 
 
-def what_was_not_seen(program: Program | None, ran: tuple[Through, Through] | None) -> str:
-    """What of the text of a `program` the run of it as it is, of two that `ran`, did not come to,
-    as the sentence on them goes on.
+def not_reached(program: Program | None, ran: tuple[Through, Through] | None) -> Mapping[str, str]:
+    """What of the text of a `program` the run of it as it is, of two that `ran`, did not come to:
+    conditions by their places.
     """
-    named = not_come_to(program, ran[0].not_come_to) if program and ran else ""
+    return not_come_to(program, ran[0].not_come_to) if program and ran else {}
+
+
+def what_was_not_seen(missed: Mapping[str, str]) -> str:
+    """What was `missed`, as the sentence on the two that ran goes on."""
+    if not missed:
+        return ""
     return (
-        f"; these steps of the program as it is did not reach {named}: what the settings do there "
-        "was not seen"
-        if named
-        else ""
+        f"; these steps of the program as it is did not reach {named(missed)}: what the settings "
+        "do there was not seen"
     )
 
 

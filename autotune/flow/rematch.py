@@ -3,8 +3,12 @@
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from autotune.flow.context import Context
+from autotune.flow.gainless import without_gainless
+from autotune.knobs import by_name
+from autotune.knobs.knob import Config, Semantics
 from autotune.measurement.interleaved.turns import TURN_SECONDS, Turns, take_turns
 from autotune.measurement.ratios import FEWEST_TURNS_PER_PROCESS, ratio_in_turns
 from autotune.profiling.profile import Profile
@@ -15,27 +19,45 @@ from autotune.trials.trial import Trial
 # Further apart than this, in standard deviations of their difference, the first is the best.
 CLOSE = 2.0
 FEWEST_TURNS = 3
-# Within this share of the speed, which such turns cannot tell from none, fewer settings are better:
-# each is to be read by someone, and may be of other numbers.
+# Within this share of the speed, which such turns cannot tell from none, fewer settings are better,
+# and of as many those of which fewer are of other numbers: each is to be read by someone.
 NEXT_TO_NOTHING = 0.02
 FIRST, SECOND = "first", "second"
 
 
-def settle(
-    context: Context, profiled: Profile, ranked: Sequence[Ranked]
-) -> tuple[Trial | None, Rematch | None]:
-    """The best of `ranked`, and how the first two came out in turns where they are close and there
-    is time for it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """The best trial, None of none; how the two best came out in turns, where they took some, and
+    which settings of the faster one it is without.
+    """
+
+    best: Trial | None = None
+    rematch: Rematch | None = None
+    left_out: tuple[str, ...] = ()
+
+
+def settle(context: Context, profiled: Profile, ranked: Sequence[Ranked]) -> Settled:
+    """The best of `ranked`, by turns of the first two where they are close and there is time for
+    them, without settings that gained nothing.
     """
     if not ranked:
-        return None, None
+        return Settled()
+    best, beaten, rematch = _faster(context, profiled, ranked)
+    best, left_out = without_gainless(best, [each.trial for each in ranked], beaten)
+    return Settled(best=best, rematch=rematch, left_out=left_out)
+
+
+def _faster(
+    context: Context, profiled: Profile, ranked: Sequence[Ranked]
+) -> tuple[Trial, Trial | None, Rematch | None]:
+    """The faster of the first two, the one that it has beaten in turns, and how."""
     best = ranked[0].trial
     if len(ranked) < 2 or not _is_open(ranked[0], ranked[1]):
-        return best, None
+        return best, None, None
     second = ranked[1].trial
     seconds = best.seconds + second.seconds + 2 * FEWEST_TURNS_PER_PROCESS * _turn_seconds(profiled)
     if time.monotonic() + seconds > context.deadline - _judging_seconds(context):
-        return best, None
+        return best, None, None
     context.listener.stage("measuring the two best once more, in turns")
     with context.device.held():
         turns = take_turns(
@@ -51,14 +73,9 @@ def settle(
             after_round=lambda _: True,
         )
     winner, rematch = _winner(turns, best, second, context.machine.cores)
-    if rematch and rematch.ratio.low < 1 < rematch.ratio.high:
-        ratio = rematch.ratio
-        context.listener.stage(
-            f"trial {second.number} came out {ratio.estimate:.2f}× ({ratio.low:.2f} to "
-            f"{ratio.high:.2f}) beside trial {best.number}, no clear difference: trial "
-            f"{winner.number} is judged"
-        )
-    return winner, rematch
+    if rematch is None and not turns.failures:  # nothing was found out
+        return winner, None, None
+    return winner, best if winner is second else second, rematch
 
 
 def _is_open(first: Ranked, second: Ranked) -> bool:
@@ -86,6 +103,12 @@ def _winner(turns: Turns, best: Trial, second: Trial, cores: int) -> tuple[Trial
         return best, None
     ratio = ratio_in_turns([pairs])
     rematch = Rematch(trials=(best.number, second.number), ratio=ratio)
-    fewer = len(best.config) - len(second.config)
-    handicap = math.copysign(NEXT_TO_NOTHING, -fewer) if fewer else 0.0
+    own, its = _burden(best.config), _burden(second.config)
+    handicap = NEXT_TO_NOTHING * ((own < its) - (own > its))  # of the second
     return (second if math.log(ratio.estimate) > handicap else best), rematch
+
+
+def _burden(config: Config) -> tuple[int, int]:
+    """How many settings `config` has, and how many of other numbers."""
+    others = [name for name in config if by_name(name).semantics is not Semantics.IDENTICAL]
+    return len(config), len(others)

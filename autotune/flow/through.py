@@ -12,7 +12,7 @@ from autotune.diagnosis.validation import steps_of_an_epoch, validation_share
 from autotune.flow.context import Context
 from autotune.flow.controls import Start
 from autotune.flow.emitting import without
-from autotune.flow.later import parity_later, to_be_marked, what_was_not_seen
+from autotune.flow.later import not_reached, parity_later, to_be_marked, what_was_not_seen
 from autotune.flow.next_best import in_order, suspect
 from autotune.flow.sooner import EPOCHS, INTERVAL, STEPS_PER_EPOCH, batches_of, how_it_runs
 from autotune.knobs.knob import Config
@@ -72,9 +72,7 @@ def seen_through(
     same = through.parity(given, tuned, config) if known else None
     if same and same.same_training is False:
         return through.another(verdict, same, config), Emission()
-    verdict = through.with_validations(
-        replace(verdict, through=through.said(tuned, same)), profiled
-    )
+    verdict = through.with_validations(through.told(verdict, tuned, same), profiled)
     if emission.sources and not whole and not verdict.slows:
         patched = through.of(**patch)
         if patched.failure is not None and not through.why_unknown(patched):
@@ -267,19 +265,22 @@ class _Through:
         self._are_longer = True
         return longer
 
-    def said(self, tuned: Through, same: Parity | None) -> str:
-        """What was seen of what does not fail."""
+    def told(self, verdict: Verdict, tuned: Through, same: Parity | None) -> Verdict:
+        """`verdict` with what was seen of what does not fail."""
+        said = f"{self._how} the tuned program"
         if tuned.ended and tuned.seen is None:  # before its first step
-            return f"{self._how} the tuned program made no training step: nothing was seen of later"
+            said += " made no training step: nothing was seen of later"
+            return replace(verdict, through=said)
         ran = "to its end" if tuned.ended else f"for {tuned.seconds:.0f} s, and had not ended"
-        said = f"{self._how} the tuned program ran {ran}"
-        if same and same.same_training:
-            said += (
-                f"; over {same.steps} steps of {'a longer run' if self._are_longer else 'that'} "
-                "its losses are those of the program as it is, within noise"
-                f"{what_was_not_seen(self._whole, self._compared)}"
-            )
-        return said
+        said += f" ran {ran}"
+        if not (same and same.same_training):
+            return replace(verdict, through=said)
+        missed = not_reached(self._whole, self._compared)
+        said += (
+            f"; over {same.steps} steps of {'a longer run' if self._are_longer else 'that'} "
+            f"its losses are those of the program as it is, within noise{what_was_not_seen(missed)}"
+        )
+        return replace(verdict, through=said, not_reached=tuple(missed))
 
     def another(self, verdict: Verdict, same: Parity, config: Config) -> Verdict:
         """`verdict` on `config`, which trains otherwise by what was found later on."""

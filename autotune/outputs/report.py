@@ -11,11 +11,14 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from autotune.diagnosis import Bottleneck
+from autotune.diagnosis.finding import end
 from autotune.diagnosis.largest import said_of_largest
 from autotune.machine import CPU
 from autotune.measurement.measurement import Measurement
 from autotune.outputs import bounds, wording
 from autotune.outputs.charts import Bar, BarChart, bar_chart, stack, trial_chart
+from autotune.outputs.chosen import chosen
+from autotune.outputs.compared import same_training
 from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
 from autotune.outputs.energy import least_in_words
@@ -197,9 +200,11 @@ def _patch_kind(line: str) -> str:
 _FILTERS = {
     "as_far": wording.as_far,
     "cautions": wording.cautions,
+    "chosen": chosen,
     "command": shlex.join,
     "counted": wording.counted,
     "duration": wording.duration,
+    "end": end,
     "ended": ended,
     "allowed": wording.allowed,
     "finding": wording.finding,
@@ -215,6 +220,7 @@ _FILTERS = {
     "rate": wording.rate,
     "ratio": wording.ratio,
     "rounded": rounded,
+    "same_training": same_training,
     "earned_back": earned_back,
     "settings": wording.settings,
     "share": wording.percent,

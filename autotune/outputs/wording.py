@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from autotune.diagnosis.finding import times
+from autotune.diagnosis.finding import end, times
 from autotune.diagnosis.validation import may_be_rollouts
 from autotune.knobs.knob import Value
 from autotune.profiling.profile import (
@@ -98,7 +98,7 @@ def interval_text(value: Ratio) -> str:
     """The interval of a ratio: "2.12 to 2.50, 95 %"."""
     if not math.isfinite(value.high):
         return "how far off that may be is not known"
-    return f"{ratio(value.low)} to {ratio(value.high)}, {percent(value.confidence)} interval"
+    return f"{end(value.low)} to {end(value.high)}, {percent(value.confidence)} interval"
 
 
 def percent(share: float | None) -> str:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from autotune.diagnosis.finding import end
 from autotune.knobs.knob import Config
 from autotune.measurement.interleaved.turns import Turns
 from autotune.measurement.ratios import LOOKS, Ratio, confidence_per_look, ratio_in_turns, widened
@@ -258,7 +259,7 @@ def _why_too_few(turns: Turns, left_out: int) -> str:
 def _claim(
     named: str, speedup: Ratio, same: Parity | None, delivered: Delivered | None
 ) -> tuple[str, str]:
-    found = f"{speedup.estimate:.2f}× (interval {speedup.low:.2f}× to {speedup.high:.2f}×)"
+    found = f"{speedup.estimate:.2f}× (interval {end(speedup.low)} to {end(speedup.high)})"
     if speedup.high < 1:
         return "no_gain", f"Timed in turns, {named} came out slower: {found}."
     if speedup.low <= 1:

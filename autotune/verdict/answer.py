@@ -42,7 +42,8 @@ class Verdict:
     `suspect` is the setting that is likeliest to make that, or what was judged, another.
     `too_short` says that the program came to its end before enough turns could be taken. `through`
     says what was seen of the tuned program when its epochs are over, and `breaks` that it fails
-    there. `validations` is what they come to, where enough came in the turns, or else where epochs
+    there; `not_reached` are the places in the program's text ("train.py:52") that the steps
+    compared there did not come to, though the training may. `validations` is what they come to, where enough came in the turns, or else where epochs
     were cut short; it `slows` where they lose more than the steps gain.
     """
 
@@ -62,6 +63,7 @@ class Verdict:
     suspect: str = ""
     too_short: bool = False
     through: str = ""
+    not_reached: tuple[str, ...] = ()
     breaks: bool = False
     validations: Validations | None = None
     slows: bool = False

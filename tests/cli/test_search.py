@@ -9,11 +9,12 @@ from autotune import flow
 from autotune.errors import MeasurementError, UsageError
 from autotune.knobs.knob import Semantics
 from autotune.outputs import EARLIER, NotWrittenError
-from autotune.outputs.document import from_document
+from autotune.outputs.chosen import chosen
+from autotune.outputs.document import from_document, to_document
 from autotune.outputs.report import render
 from autotune.outputs.room import TakenError
 from autotune.profiling.profile import TOO_FEW_STEPS, Doubt
-from autotune.result import Cost, Result
+from autotune.result import Cost, Rematch, Result
 from autotune.trials.trial import Ending
 from autotune.verdict import Delivered, Ratio
 from autotune.verdict.validations import Validations
@@ -88,6 +89,55 @@ def test_losses_that_tell_little_are_called_the_same_with_a_reservation(
     assert f"Yes{reserved}. Over" in render(made_up.result)
 
 
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        (("train.py:52",), "train.py:52 was not reached"),
+        (("train.py:52", "loop.py:9"), "train.py:52 and 1 other place were not reached"),
+    ],
+)
+def test_a_place_that_was_not_reached_is_told_with_the_answer(
+    run: Run, made_up: MadeUpFlow, places: tuple[str, ...], said: str
+) -> None:
+    made_up.result = builders.search_result(verdict=builders.verdict(not_reached=places))
+    same = f"same training as far as it was compared: {said}"
+    assert f"interval 1.98 to 2.27), {same}" in " ".join(run("search", "photos.py").stdout.split())
+    page = render(made_up.result)
+    assert f"the {same}</span></h1>" in page
+    assert "<dd>Yes" not in page and "As far as it was compared, yes. Over" in page
+    assert from_document(to_document(made_up.result)) == made_up.result
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        (
+            {"rematch": Rematch(trials=(4, 2), ratio=Ratio(estimate=1.04, low=0.89, high=1.21))},
+            "in turns, trial 2 came out 1.04× (0.89× to 1.21×) beside trial 4, no clear difference",
+        ),
+        (
+            {"rematch": Rematch(trials=(4, 2), ratio=Ratio(estimate=1.2, low=1.04, high=1.4))},
+            "in turns, trial 2 came out 1.20× (1.04× to 1.40×) beside trial 4",
+        ),
+        (
+            {"left_out": ("set_to_none",)},
+            "trials with set_to_none were no faster than without",
+        ),
+        ({}, ""),
+    ],
+)
+def test_screen_and_page_tell_why_a_trial_was_chosen(
+    run: Run, made_up: MadeUpFlow, facts: dict[str, Any], said: str
+) -> None:
+    search = builders.search_facts(judged=3, **facts)
+    said += ": trial 3 is judged" * bool(said)
+    made_up.result = builders.search_result(search=search)
+    shown, page = " ".join(run("search", "photos.py").stdout.split()), render(made_up.result)
+    assert chosen(search) == said
+    assert said in shown and said in page
+    assert ("Chosen" in shown) is ("Chosen: " in page) is bool(said)
+
+
 def test_the_losses_of_which_a_difference_is_said_are_the_smoothed_ones(
     run: Run, made_up: MadeUpFlow
 ) -> None:
@@ -107,6 +157,16 @@ def test_of_a_gain_that_is_hardly_known_the_least_is_promised(
 
     assert "At least 1.06× faster (2.40× faster as timed; 95 % interval 1.06 to 5.46)" in said
     assert "At least <b>1.06×</b> as fast" in render(made_up.result)
+
+
+def test_an_end_of_an_interval_is_not_rounded_to_1(run: Run, made_up: MadeUpFlow) -> None:
+    near = Ratio(estimate=1.05, low=1.0033, high=1.099)
+    delivered = Delivered(samples_per_second=379.8, speedup=near, settings_observed=True)
+    made_up.result = builders.search_result(
+        verdict=builders.verdict(speedup=near, delivered=delivered)
+    )
+    assert "1.05× faster (95 % interval 1.003 to 1.10)" in run("search", "photos.py").stdout
+    assert "1.003× to 1.10×, 95 % interval" in render(made_up.result)
 
 
 def test_nothing_to_gain_is_an_answer(run: Run, made_up: MadeUpFlow) -> None:

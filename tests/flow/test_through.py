@@ -161,16 +161,18 @@ def test_what_the_steps_that_are_compared_did_not_come_to_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(through, "parity_later", lambda *_: builders.parity(same_training=True))
-    monkeypatch.setattr(later, "not_come_to", lambda _, places: "line 9" if places else "")
+    missed = {"train.py:9": "under `step > 900`"}
+    monkeypatch.setattr(later, "not_come_to", lambda _, places: missed if places else {})
     place = Place(path="/train.py", line=9)
     for places in ((), (place,)):
         verdict, _, _ = judged(
             monkeypatch, lambda which: False, losses=60, own="pass", not_come_to=places
         )
         assert verdict.through.endswith(
-            "within noise; these steps of the program as it is did not reach line 9: what the "
-            "settings do there was not seen"
+            "within noise; these steps of the program as it is did not reach train.py:9 (under "
+            "`step > 900`): what the settings do there was not seen"
         ) is bool(places)
+        assert verdict.not_reached == (("train.py:9",) if places else ())
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from autotune.diagnosis.finding import end
 from autotune.outputs import wording
 from autotune.verdict import Ratio
 from tests import builders
@@ -131,6 +132,14 @@ def test_an_interval_says_its_level():
     interval = Ratio(estimate=2.0, low=1.9, high=2.1, confidence=0.95)
 
     assert wording.interval_text(interval) == "1.90× to 2.10×, 95 % interval"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "said"),
+    [(1.0, "1.00×"), (1.0033, "1.003×"), (0.9996, "0.9996×"), (1.006, "1.01×"), (23.44, "23.4×")],
+)
+def test_an_end_of_an_interval_is_1_only_where_it_is(ratio, said):
+    assert end(ratio) == said
 
 
 def test_settings_read_as_a_person_would_say_them():
