@@ -14,7 +14,7 @@ from autotune.outputs import EARLIER, wording
 from autotune.outputs.apply import is_applied
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.rounded import rounded
-from autotune.outputs.speeds import earned_back, in_turns, patch_alone, timed
+from autotune.outputs.speeds import counted_by_shape, earned_back, in_turns, patch_alone, timed
 from autotune.outputs.untried import ended, left_untried, loading_stays, no_gain
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
@@ -178,6 +178,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
         "Passed over": verdict.passed_over,
         "Least energy": least_in_words(result),
         "Timed": timed(verdict, result.profile),
+        "Samples": counted_by_shape(result.profile),
         "Not counted": wording.outside(result.profile, verdict),
         "Ended": ended(result),
         "Cost": _cost(result),

@@ -20,7 +20,14 @@ from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.rounded import rounded
-from autotune.outputs.speeds import earned_back, in_turns, patch_alone, timed, turns_interval
+from autotune.outputs.speeds import (
+    counted_by_shape,
+    earned_back,
+    in_turns,
+    patch_alone,
+    timed,
+    turns_interval,
+)
 from autotune.outputs.untried import ended, left_untried, loading_stays, no_gain
 from autotune.outputs.writing import write_whole
 from autotune.profiling.profile import Memory
@@ -199,6 +206,7 @@ _FILTERS = {
     "cautions": wording.cautions,
     "command": shlex.join,
     "counted": wording.counted,
+    "counted_by_shape": counted_by_shape,
     "duration": wording.duration,
     "ended": ended,
     "allowed": wording.allowed,

@@ -355,6 +355,16 @@ def test_what_was_faster_still_is_said(run: Run, made_up: MadeUpFlow) -> None:
     assert "Passed over  precision bf16: it came out 2.5×." in run("search", "photos.py").stdout
 
 
+def test_samples_that_were_counted_by_shape_are_said_to_be_that(
+    run: Run, made_up: MadeUpFlow
+) -> None:
+    profile = builders.profile(seen=builders.seen(loader=None, samples_per_step=50.0))
+    made_up.result = builders.search_result(profile=profile)
+    assert "a step counts as 50 samples" in run("search", "photos.py").stdout
+    made_up.result = builders.profile_result(profile=profile)
+    assert "a step counts as 50 samples" in run("profile", "photos.py").stdout
+
+
 def test_each_trial_is_a_line(run: Run, made_up: MadeUpFlow) -> None:
     lines = run("search", "photos.py").stdout.splitlines()
 
