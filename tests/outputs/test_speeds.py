@@ -10,6 +10,7 @@ from autotune.outputs.speeds import (
     earned_back,
     handed_back,
     in_turns,
+    longer_start,
     patch_alone,
     timed,
 )
@@ -113,3 +114,17 @@ def test_samples_are_said_to_be_counted_by_shape_where_no_loader_was_seen() -> N
     said = counted_by_shape(by_shape)
     assert said in render(builders.profile_result(profile=by_shape))
     assert said not in render(builders.profile_result())
+
+
+@pytest.mark.parametrize("compiled", ["off", "default"])
+@pytest.mark.parametrize("seconds", [0.4, 40.4])
+def test_a_longer_start_is_told_and_what_of_compiling_it_leaves_out(
+    seconds: float, compiled: str
+) -> None:
+    cost = Cost(seconds=61.8, trials=11, break_even_steps=660, start_seconds=seconds)
+    verdict = builders.verdict(config={"compile": compiled})
+    result = builders.search_result(cost=cost, verdict=verdict)
+    said = longer_start(result)
+    assert ("a start that takes 40.4 s longer" in said) is (seconds > 1)
+    assert ("where the model is evaluated is not counted" in said) is (compiled != "off")
+    assert f"(10 epochs){said}" in render(result)
