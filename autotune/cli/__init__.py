@@ -4,9 +4,10 @@ import signal
 import sys
 from io import TextIOWrapper
 
-__all__ = ["INTERRUPTED", "exit_code_of", "main"]
+__all__ = ["INTERRUPTED", "UNREAD", "exit_code_of", "main"]
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
+UNREAD = 141  # 128 + SIGPIPE: nobody reads on (`autotune compare A B | head -1`)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ import typer
 import typer.core
 
 from autotune import __version__
-from autotune.cli import exit_code_of
+from autotune.cli import UNREAD, exit_code_of
 from autotune.cli.apply import apply
 from autotune.cli.compare import compare
 from autotune.cli.doctor import doctor
@@ -40,6 +40,9 @@ class Commands(typer.core.TyperGroup):
             return super().invoke(ctx)
         except AutotuneError as error:
             raise _ended(error) from None
+        except BrokenPipeError:
+            _write_nowhere()
+            raise typer.Exit(UNREAD) from None
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
                 raise _ended(_too_long(error)) from None
@@ -102,10 +105,14 @@ def _too_long(error: OSError) -> UsageError:
     return UsageError(f"{name[:20]}… is {len(name)} characters long: {error.strerror}.")
 
 
-def _unwritten(error: OSError) -> UsageError:
-    """What is left to be shown goes nowhere: Python would fail on it once more as it ends."""
+def _write_nowhere() -> None:
+    """What is left to be shown: Python would fail on it once more as it ends."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _unwritten(error: OSError) -> UsageError:
+    _write_nowhere()
     return UsageError(f"Nothing more can be written: {error.strerror}.")
 
 

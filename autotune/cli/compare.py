@@ -48,7 +48,7 @@ def compare(
     comparison = compare_results(*(read_document(result_file(path)) for path in (before, after)))
     slower = fail_slower is not None and comparison.is_slower(fail_slower)
     if as_json:
-        print(json.dumps({**plain(comparison), "slower": slower}))
+        print(json.dumps({**plain(comparison), "slower": slower}), flush=True)
     else:
         _show(Console(), comparison)
         if slower:

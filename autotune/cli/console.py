@@ -8,13 +8,15 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from rich.cells import cell_len
 from rich.console import Console as RichConsole
 from rich.live import Live
 from rich.text import Text
+
+from autotune.cli import UNREAD
 
 # A text in a tone; plain where it is a string alone. A line is one or several of them.
 Piece = str | tuple[str, str]
@@ -42,11 +44,19 @@ _CODES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 _PLAINER = str.maketrans({"×": "x", "→": ">", "·": "-", "—": "-", "━": "=", "╸": "-", "─": "."})
 
 
+class _Printer(RichConsole):
+    def on_broken_pipe(self) -> None:
+        """End quietly; by itself Rich exits with 1, as if the user's program had failed."""
+        with suppress(SystemExit):
+            super().on_broken_pipe()
+        raise SystemExit(UNREAD)
+
+
 class Console:
     """Where words are shown; a run's progress and its answer go to the same one."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._rich = RichConsole(
+        self._rich = _Printer(
             file=stream or sys.stdout, highlight=False, markup=False, force_jupyter=False
         )
         wrapped = self._rich.is_terminal or os.environ.get("COLUMNS", "").isdigit()

@@ -39,7 +39,7 @@ def doctor(
     noise = _calibrated(seconds, machine, None if as_json else console) if calibrate else None
     if as_json:
         facts = {"machine": plain(machine), "abilities": plain(found)}
-        print(json.dumps({**facts, "calibration": plain(noise)} if noise else facts))
+        print(json.dumps({**facts, "calibration": plain(noise)} if noise else facts), flush=True)
     elif noise:
         _show_noise(console, noise)
 

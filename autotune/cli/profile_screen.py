@@ -8,6 +8,7 @@ from autotune.diagnosis.largest import said_of_largest
 from autotune.machine import Machine
 from autotune.outputs import bounds, wording
 from autotune.outputs.device import device_rows
+from autotune.outputs.speeds import counted_by_shape
 from autotune.profiling.profile import (
     Memory,
     Profile,
@@ -57,6 +58,7 @@ def show_facts(console: Console, profile: Profile, protection: str) -> None:
         "Doubts": " ".join(
             f"{doubt.evidence} {doubt.advice}".strip() for doubt in wording.further_doubts(profile)
         ),
+        "Samples": counted_by_shape(profile),
         "Memory": _memory(profile.memory),
         "Largest batch": said_of_largest(profile.memory),
         "Machine": machine_line(profile.machine),

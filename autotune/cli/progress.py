@@ -205,7 +205,7 @@ def console_for(as_json: bool) -> Console:
 
 def print_document(result: Result) -> None:
     """`result` on stdout, as one JSON document on one line."""
-    print(json.dumps(to_document(result), allow_nan=False))
+    print(json.dumps(to_document(result), allow_nan=False), flush=True)
 
 
 def _clock_text(seconds: float) -> str:

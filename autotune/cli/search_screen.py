@@ -17,14 +17,20 @@ from autotune.outputs.chosen import chosen
 from autotune.outputs.compared import same_training
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.rounded import rounded
-from autotune.outputs.speeds import earned_back, in_turns, patch_alone, timed
+from autotune.outputs.speeds import (
+    counted_by_shape,
+    earned_back,
+    in_turns,
+    longer_start,
+    patch_alone,
+    timed,
+)
 from autotune.outputs.untried import ended, left_untried, loading_stays, no_gain
 from autotune.result import Result
 from autotune.source.edits import EditOutcome
 from autotune.verdict import BASELINE, DELIVERED, TUNED, Parity, Ratio, Verdict
 
 _FILES = ("result.json", "report.html", "tuned.toml", "tuned.patch")
-_SLOW_START_SECONDS = 1.0
 _IN_THE_PATCH = {"done": "in the patch", "already": "there already", "refused": "not in the patch"}
 
 
@@ -181,6 +187,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
         "Passed over": verdict.passed_over,
         "Least energy": least_in_words(result),
         "Timed": timed(verdict, result.profile),
+        "Samples": counted_by_shape(result.profile),
         "Not counted": wording.outside(result.profile, verdict),
         "Chosen": chosen(result.search) if result.search else "",
         "Ended": ended(result),
@@ -243,10 +250,7 @@ def _cost(result: Result) -> str:
         said += f", {cost.earlier_trials} of them made before, in {earlier} of that"
     if cost.break_even_steps is None:
         return said
-    said += f"; {earned_back(result)} earn it back"
-    if cost.start_seconds < _SLOW_START_SECONDS:
-        return said
-    return f"{said}, with a start that takes {wording.duration(cost.start_seconds)} longer"
+    return f"{said}; {earned_back(result)} earn it back{longer_start(result)}"
 
 
 def _interval(value: Ratio) -> str:

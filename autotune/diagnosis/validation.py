@@ -83,12 +83,14 @@ def _others(seen: Seen) -> list[Place]:
     return [each for each in seen.loaders_at if each != seen.places.loader]
 
 
-def validation_share(profile: Profile) -> float:
-    """The share of the program's time that its validations take, as far as it is known."""
+def validation_share(profile: Profile) -> tuple[float, str]:
+    """The share of the program's time that its validations take, as far as it is known, and how
+    often they come for that.
+    """
     times_seen = _times_seen(profile)
     if times_seen >= FEWEST_VALIDATIONS:
-        return profile.validation_share
-    return _share_by_steps(profile, times_seen)[0]
+        return profile.validation_share, "as often as when it was profiled"
+    return _share_by_steps(profile, times_seen)
 
 
 def _times_seen(profile: Profile) -> int:

@@ -33,6 +33,7 @@ from autotune.listener import Listener
 from autotune.machine import CPU, detect, make_gpu_nodes
 from autotune.measurement.measurement import Measurement
 from autotune.measurement.processes.device_lock import DeviceLock
+from autotune.measurement.readings.faults import told_of_keeping
 from autotune.measurement.readings.storage import told_of_memory
 from autotune.measurement.workbench import Workbench
 from autotune.outputs import write_outputs
@@ -121,8 +122,9 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
         with context.device.held():
             verdict, emission = judge(context, profiled, space, found)
         study.conclude()
+    outcomes = [each.outcome for each in found.trials]
     result = replace(
-        _result(context, told_of_memory(profiled, [each.outcome for each in found.trials])),
+        _result(context, told_of_keeping(told_of_memory(profiled, outcomes), outcomes)),
         space=space,
         trials=found.trials,
         search=_facts(context, profiled, found),

@@ -11,9 +11,10 @@ When it helps
 
 What it costs
     21 to 68 s of compiling where it was measured, for 0.68x to 1.30x on a CPU; more on every new
-    input shape; `max-autotune` takes minutes. Graphs keep memory of their own, and are replayed for
-    the shape that they were recorded with: they are not offered where shapes change. Each replay
-    overwrites what the last one gave: nor are they where the program keeps that.
+    input shape, and once more where the model is evaluated; `max-autotune` takes minutes. Graphs
+    keep memory of their own, and are replayed for the shape that they were recorded with: they are
+    not offered where shapes change. Each replay overwrites what the last one gave: nor are they
+    where the program keeps that.
 
 What it changes
     Rounding, and the random numbers of dropout. Casts to a shorter format and back round nothing:

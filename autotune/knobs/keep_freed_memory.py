@@ -57,7 +57,9 @@ class KeepFreedMemory(Knob):
         if faults is None:
             return Skip(reason="how often memory is taken from the system was not measured")
         if faults < FEW_FAULTS:
-            return Skip(reason="the memory that it takes from the system costs next to nothing")
+            return Skip(
+                reason="what memory it took from the system when profiled cost next to nothing"
+            )
         return Choices(own=False, values=(False, True))
 
     def expects(self, value: Value, profile: Profile) -> Expectation:

@@ -23,7 +23,15 @@ from autotune.outputs.curves import loss_chart
 from autotune.outputs.device import device_rows
 from autotune.outputs.energy import least_in_words
 from autotune.outputs.rounded import rounded
-from autotune.outputs.speeds import earned_back, in_turns, patch_alone, timed, turns_interval
+from autotune.outputs.speeds import (
+    counted_by_shape,
+    earned_back,
+    in_turns,
+    longer_start,
+    patch_alone,
+    timed,
+    turns_interval,
+)
 from autotune.outputs.untried import ended, left_untried, loading_stays, no_gain
 from autotune.outputs.writing import write_whole
 from autotune.profiling.profile import Memory
@@ -203,6 +211,7 @@ _FILTERS = {
     "chosen": chosen,
     "command": shlex.join,
     "counted": wording.counted,
+    "counted_by_shape": counted_by_shape,
     "duration": wording.duration,
     "end": end,
     "ended": ended,
@@ -212,6 +221,7 @@ _FILTERS = {
     "in_turns": in_turns,
     "interval_text": wording.interval_text,
     "loading_stays": loading_stays,
+    "longer_start": longer_start,
     "moment": wording.moment,
     "no_gain": no_gain,
     "outside": wording.outside,

@@ -14,6 +14,7 @@ Interval = tuple[float, float]
 _ANOTHER_SPEED = 1.1
 _SEVERAL = 3  # sets of processes tell themselves how far they differ
 _SOME_EPOCHS = 2  # fewer are told in steps alone
+_SLOW_START_SECONDS = 1.0
 
 
 def turns_interval(turns: tuple[tuple[int, float], ...]) -> Interval | None:
@@ -101,6 +102,21 @@ def _alone(verdict: Verdict, profile: Profile) -> str:
     )
 
 
+def counted_by_shape(profile: Profile) -> str:
+    """How samples were counted where no loader says how many there are; "" where one does."""
+    seen = profile.seen
+    if seen.loader is not None:
+        return ""
+    if not seen.models:
+        return "no loader was seen, and no model: a step counts as one sample."
+    count = wording.significant(seen.samples_per_step)
+    return (
+        f"no loader was seen: a step counts as {count} sample{'s' * (count != '1')}, by what a "
+        "model was last given in it. Where the program counts otherwise (a sequence for its "
+        "characters, the rows of several models), ratios hold, and speeds do not."
+    )
+
+
 def earned_back(result: Result) -> str:
     """How much training pays for the search; "" where nothing was gained."""
     cost = result.cost
@@ -109,3 +125,14 @@ def earned_back(result: Result) -> str:
     said = f"{wording.counted(cost.break_even_steps, 'step')} of training"
     epochs = cost.break_even_steps / steps_of_an_epoch(result.profile.seen)
     return f"{said} ({epochs:,.0f} epochs)" if epochs >= _SOME_EPOCHS else said
+
+
+def longer_start(result: Result) -> str:
+    """By how much the faster program starts later, as the sentence on its cost goes on."""
+    cost, verdict = result.cost, result.verdict
+    said = ""
+    if cost and cost.start_seconds >= _SLOW_START_SECONDS:
+        said = f", with a start that takes {wording.duration(cost.start_seconds)} longer"
+    if verdict and verdict.config.get("compile", "off") != "off":
+        said += "; compiling once more where the model is evaluated is not counted"
+    return said

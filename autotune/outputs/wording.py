@@ -236,7 +236,7 @@ def with_validations(verdict: Verdict) -> str:
     if found.share < _NOTABLE_SHARE:
         return ""
     return (
-        f"With {each} counted in it is {ratio(found.whole)} as fast: one"
+        f"With {each} counted in, {found.often}, it is {ratio(found.whole)} as fast: one"
         f"{', where its epochs are cut short,' if found.short else ''} takes "
         f"{duration(found.tuned_seconds)}, and {duration(found.own_seconds)} before."
     )

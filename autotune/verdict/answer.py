@@ -136,10 +136,9 @@ def _slower(verdict: Verdict, validations: Validations) -> str:
     kind = "a validation of a few batches" if validations.short else "a validation"
     if validations.between or validations.generates:
         kind = "what the program does now and then between its steps"
-    often = " once an epoch" if validations.between else ""
     takes = f"{validations.tuned_seconds:.2g} s with them, and {validations.own_seconds:.2g} s"
     return (
         f"The best settings make the steps {verdict.speedup.estimate:.2f}× as fast, but {kind} "
-        f"takes {takes} as the program is: with that counted in{often} it is "
+        f"takes {takes} as the program is: with that counted in, {validations.often}, it is "
         f"{validations.whole:.2f}× as fast."
     )

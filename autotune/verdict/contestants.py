@@ -55,7 +55,7 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
     skipped = _skipped(turns, name, 0.0)
     late = max(0, skipped - _skipped(turns, BASELINE, 0.0))
     given: dict[str, Any] = {"controls": turns.controls, "late": late}
-    given["pairs"] = turns.pairs.get(name, ())
+    given |= {"pairs": turns.pairs.get(name, ()), "again": tuple(turns.again.values())}
     found = parity(baseline, own, promised(turns, config), **given)
     if found.parted_by <= ORDER_BANDS and _is_in_another_order(seen, turns.seen.get(name)):
         reason = f"{found.reason} {_OTHER_ORDER}"

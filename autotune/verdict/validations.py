@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from autotune.diagnosis.validation import may_be_rollouts
 from autotune.measurement.ratios import Ratio
@@ -18,7 +19,8 @@ LONGER, LONGER_SECONDS = 4.0, 0.01
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validations:
     """How many seconds one takes as the program is, and tuned; `share` of the time of the program
-    as it is goes by in them. `whole` is how much faster the tuned program is, with them counted in.
+    as it is goes by in them. `whole` is how much faster the tuned program is, with them counted in
+    as `often` as that is.
     They may be `short` ones, of epochs that were cut short: none came in the turns. Or they are
     what else goes by `between` such epochs: code of the program's own that calls no model. Where no
     loader has other data they may be no validations: what it `generates`, to learn from.
@@ -28,6 +30,7 @@ class Validations:
     tuned_seconds: float
     share: float
     whole: float
+    often: str = ""
     short: bool = False
     between: bool = False
     generates: bool = False
@@ -43,14 +46,16 @@ def validations_in(
     """Those of the turns of both, where each has come to one, and steps are faster by `speedup`."""
     seconds = sum(each.validation_seconds for each in own)
     share = seconds / (seconds + sum(each.seconds for each in own)) if seconds else 0.0
-    return _held(own, tuned, share, speedup)
+    times, steps = (sum(map(attrgetter(name), own)) for name in ("validations", "steps"))
+    came = f"{'once' if times == 1 else f'{times} times'} in {steps:,} steps"
+    return _held(own, tuned, (share, f"as often as in its turns ({came})"), speedup)
 
 
 def short_validations_in(
-    own: Sequence[Window], tuned: Sequence[Window], share: float, speedup: Ratio
+    own: Sequence[Window], tuned: Sequence[Window], share: tuple[float, str], speedup: Ratio
 ) -> Validations | None:
     """Those of epochs that were cut short in both; `share` of the program's time goes by in whole
-    ones, 0.0 where that is not known, and they are counted in as nothing.
+    ones, as often as is said with it; 0.0 where that is not known, and they count as nothing.
     """
     for each in (own, tuned):
         times = sum(window.validations for window in each)
@@ -80,7 +85,12 @@ def between_epochs_in(
     if whole >= 1:
         return None
     return Validations(
-        own_seconds=each, tuned_seconds=tuned_each, share=share, whole=whole, between=True
+        own_seconds=each,
+        tuned_seconds=tuned_each,
+        share=share,
+        whole=whole,
+        often="once an epoch",
+        between=True,
     )
 
 
@@ -95,7 +105,7 @@ def _longer(windows: Sequence[Window]) -> list[float]:
 def _held(
     own: Sequence[Window],
     tuned: Sequence[Window],
-    share: float,
+    share: tuple[float, str],
     speedup: Ratio,
     *,
     short: bool = False,
@@ -107,8 +117,9 @@ def _held(
     return Validations(
         own_seconds=each,
         tuned_seconds=tuned_each,
-        share=share,
-        whole=_whole(share, tuned_each / each, speedup),
+        share=share[0],
+        whole=_whole(share[0], tuned_each / each, speedup),
+        often=share[1],
         short=short,
     )
 

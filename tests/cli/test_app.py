@@ -1,10 +1,14 @@
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import autotune
 from autotune.errors import AutotuneError, MeasurementError, PatchError, ProgramError, UsageError
+from autotune.outputs.document import write_document
+from tests import builders
 from tests.cli.conftest import MadeUpFlow, Run
 
 
@@ -42,6 +46,22 @@ def test_what_cannot_be_written_is_said_in_a_sentence(words: tuple[str, ...]) ->
 
     assert answer.returncode == 2
     assert answer.stderr == "Error: Nothing more can be written: No space left on device.\n"
+
+
+@pytest.mark.parametrize(
+    "words", [["explain"], ["compare", "a", "a"], ["compare", "a", "a", "--json"]]
+)
+def test_it_ends_quietly_where_nobody_reads_on(tmp_path: Path, words: list[str]) -> None:
+    write_document(builders.profile_result(), tmp_path / "a" / "result.json")
+    reads, writes = os.pipe()
+    os.close(reads)  # as `head -1` does once it has its line
+    with open(writes, "w") as nobody:
+        command = [sys.executable, "-m", "autotune", *words]
+        answer = subprocess.run(
+            command, check=False, cwd=tmp_path, stdout=nobody, stderr=subprocess.PIPE, timeout=60
+        )
+
+    assert (answer.returncode, answer.stderr) == (128 + 13, b"")
 
 
 @pytest.mark.parametrize("words", [["report"], ["search"]])

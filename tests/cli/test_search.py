@@ -374,13 +374,18 @@ def test_how_far_it_was_run_on_is_said(run: Run, made_up: MadeUpFlow) -> None:
 
 
 def test_what_a_gain_comes_to_with_validations_is_said(run: Run, made_up: MadeUpFlow) -> None:
-    found = Validations(own_seconds=0.8, tuned_seconds=1.2, share=0.4, whole=1.13)
+    found = Validations(
+        own_seconds=0.8, tuned_seconds=1.2, share=0.4, whole=1.13, often="once an epoch"
+    )
     verdict = builders.verdict(validations=found)
     made_up.result = builders.search_result(verdict=verdict)
 
     shown = " ".join(run("search", "photos.py").stdout.split())
 
-    assert "it is 1.13× as fast: one takes 1.20 s, and 800 ms before" in shown
+    assert (
+        "counted in, once an epoch, it is 1.13× as fast: one takes 1.20 s, and 800 ms before"
+        in shown
+    )
 
 
 @pytest.mark.parametrize("tuned_seconds", [1.6, 0.9])
@@ -413,6 +418,16 @@ def test_what_was_faster_still_is_said(run: Run, made_up: MadeUpFlow) -> None:
     made_up.result = builders.search_result(verdict=verdict)
 
     assert "Passed over  precision bf16: it came out 2.5×." in run("search", "photos.py").stdout
+
+
+def test_samples_that_were_counted_by_shape_are_said_to_be_that(
+    run: Run, made_up: MadeUpFlow
+) -> None:
+    profile = builders.profile(seen=builders.seen(loader=None, samples_per_step=50.0))
+    made_up.result = builders.search_result(profile=profile)
+    assert "a step counts as 50 samples" in run("search", "photos.py").stdout
+    made_up.result = builders.profile_result(profile=profile)
+    assert "a step counts as 50 samples" in run("profile", "photos.py").stdout
 
 
 def test_each_trial_is_a_line(run: Run, made_up: MadeUpFlow) -> None:

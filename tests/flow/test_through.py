@@ -194,6 +194,7 @@ def test_validations_that_came_only_when_epochs_were_short_are_counted_in(
         assert verdict.slows and verdict.is_withheld and emission == Emission()
         assert verdict.suspect == "channels_last"
         assert "a validation of a few batches takes 0.2 s with them, and 0.1 s" in verdict.reason
+        assert "counted in, as often as when it was profiled, it is" in verdict.reason
     else:
         assert verdict.outcome == "faster" and emission is EMISSION
 

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from autotune.measurement.measurement import Measurement
 from autotune.measurement.ratios import PAIR_SCATTER
 from autotune.measurement.readings.faults import (
     NOTABLE_FAULTS,
     calm_share,
     doubts_of_faults,
     scatter_of,
+    told_of_keeping,
     unknown_of,
 )
 from autotune.workload.window import Window
@@ -49,6 +51,20 @@ def test_many_are_told(a_second: float, said: bool) -> None:
     doubts = doubts_of_faults(windows)
     assert bool(doubts) is said
     assert all(f"{a_second:,.0f} pages of memory a second" in each.evidence for each in doubts)
+
+
+def test_what_trials_that_keep_their_memory_took_is_told_instead_of_what_they_may_take() -> None:
+    def timed(kept: bool, faults: int | None) -> Measurement:
+        windows = (builders.window(seconds=2.0, page_faults=faults),)
+        seen = builders.seen(keeps_freed_memory=kept)
+        return builders.measurement(180.0, windows=windows, seen=seen)
+
+    (doubt,) = doubts_of_faults([builders.window(seconds=2.0, page_faults=70_000)])
+    profile = builders.profile(doubts=(doubt,))
+    assert told_of_keeping(profile, [timed(False, 90_000), timed(True, None)]) == profile
+    (told,) = told_of_keeping(profile, [timed(True, 340), timed(True, 80), timed(False, 9)]).doubts
+    assert "took 170 at most" in told.advice
+    assert (told.name, told.evidence) == (doubt.name, doubt.evidence)
 
 
 def test_processes_that_take_memory_anew_are_expected_to_differ_by_more() -> None:

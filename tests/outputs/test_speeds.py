@@ -1,10 +1,19 @@
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from autotune.outputs.report import render
-from autotune.outputs.speeds import earned_back, handed_back, in_turns, patch_alone, timed
+from autotune.outputs.speeds import (
+    counted_by_shape,
+    earned_back,
+    handed_back,
+    in_turns,
+    longer_start,
+    patch_alone,
+    timed,
+)
 from autotune.result import Cost
 from autotune.verdict import Ratio
 from tests import builders
@@ -90,3 +99,32 @@ def test_what_pays_for_a_search_is_told_in_epochs_too(
     profile = builders.profile(seen=replace(seen, loader=replace(seen.loader, length=length)))
     cost = Cost(seconds=61.8, trials=11, break_even_steps=steps)
     assert earned_back(builders.search_result(profile=profile, cost=cost)) == said
+
+
+def test_samples_are_said_to_be_counted_by_shape_where_no_loader_was_seen() -> None:
+    def counted(**changes: Any) -> str:
+        return counted_by_shape(builders.profile(seen=builders.seen(**changes)))
+
+    assert counted() == ""
+    assert "a step counts as 50 samples" in counted(loader=None, samples_per_step=50.0)
+    assert "a step counts as 1 sample," in counted(loader=None, samples_per_step=1.0)
+    assert "no model" in counted(loader=None, models=())
+
+    by_shape = builders.profile(seen=builders.seen(loader=None))
+    said = counted_by_shape(by_shape)
+    assert said in render(builders.profile_result(profile=by_shape))
+    assert said not in render(builders.profile_result())
+
+
+@pytest.mark.parametrize("compiled", ["off", "default"])
+@pytest.mark.parametrize("seconds", [0.4, 40.4])
+def test_a_longer_start_is_told_and_what_of_compiling_it_leaves_out(
+    seconds: float, compiled: str
+) -> None:
+    cost = Cost(seconds=61.8, trials=11, break_even_steps=660, start_seconds=seconds)
+    verdict = builders.verdict(config={"compile": compiled})
+    result = builders.search_result(cost=cost, verdict=verdict)
+    said = longer_start(result)
+    assert ("a start that takes 40.4 s longer" in said) is (seconds > 1)
+    assert ("where the model is evaluated is not counted" in said) is (compiled != "off")
+    assert f"(10 epochs){said}" in render(result)

@@ -44,6 +44,7 @@ def test_without_a_loader_they_may_be_what_it_learns_from(has_loader: bool) -> N
     took = [builders.window(validations=4, validation_seconds=2.0)]
     found = validations_in(took, took, GAIN)
     assert found and not found.generates
+    assert found.often == "as often as in its turns (4 times in 12 steps)"
     seen = builders.seen() if has_loader else replace(builders.seen(), loader=None, loaders_at=())
     found = replace(found, whole=0.98).of(seen)
     assert found.generates is not has_loader

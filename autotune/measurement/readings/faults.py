@@ -4,10 +4,12 @@ processes differ.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from autotune.knobs.keep_freed_memory import FAULT_SECONDS, FEW_FAULTS
+from autotune.measurement.measurement import Measurement
 from autotune.measurement.ratios import PAIR_SCATTER
-from autotune.profiling.profile import TAKEN_AGAIN, Doubt
+from autotune.profiling.profile import TAKEN_AGAIN, Doubt, Profile
 from autotune.workload.window import Window, page_faults_per_second
 
 # In a second of training. A page that is given anew, and set to zeros, takes some microseconds:
@@ -86,9 +88,26 @@ def doubts_of_faults(windows: Sequence[Window]) -> tuple[Doubt, ...]:
     return (
         Doubt(
             name=TAKEN_AGAIN,
-            evidence=f"It takes {faults:,.0f} pages of memory a second from the system, most "
-            "likely those that it gave back before. Another process of it may take more or fewer, "
-            f"and run at another speed.{calm if left <= _MOST_LEFT else ''}",
-            advice="The setting `keep_freed_memory` ends most of that, if it does give them back.",
+            evidence=f"It takes {faults:,.0f} pages of memory a second from the system. Another "
+            "process of it may take more or fewer, and run at another speed."
+            f"{calm if left <= _MOST_LEFT else ''}",
+            advice="Most likely it gave them back before: `keep_freed_memory` ends that.",
         ),
     )
+
+
+def told_of_keeping(profile: Profile, outcomes: Sequence[object]) -> Profile:
+    """`profile`, whose doubt says what trials with `keep_freed_memory` took, where any of these
+    `outcomes` is of one.
+    """
+    trials = (each for each in outcomes if isinstance(each, Measurement))
+    kept = (each.windows for each in trials if each.seen.keeps_freed_memory)
+    faults = [each for each in map(page_faults_per_second, kept) if each is not None]
+    if not faults:
+        return profile
+    advice = f"With `keep_freed_memory` it took {max(faults):,.0f} at most."
+    doubts = (
+        replace(each, advice=advice) if each.name == TAKEN_AGAIN else each
+        for each in profile.doubts
+    )
+    return replace(profile, doubts=tuple(doubts))
