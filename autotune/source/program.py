@@ -1,12 +1,13 @@
 """The program under change: its files and its places, which move along with every change."""
 
+import ast
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 
 from autotune.source.edits import Place, Places
-from autotune.source.script import Script
+from autotune.source.script import Function, Script
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
@@ -48,6 +49,22 @@ class Program:
     places: Places
     broken: Mapping[str, str]  # path -> why it could not be parsed
     fixed: frozenset[str] = frozenset()  # paths of those that are only to be read
+
+    def nodes(self) -> Iterator[tuple[Script, ast.AST]]:
+        """All that stands in the files, each with its file."""
+        return ((script, node) for script in self.scripts.values() for node in script.nodes)
+
+    def calls(self) -> Iterator[tuple[Script, ast.Call]]:
+        """The calls in the files."""
+        return ((script, call) for script in self.scripts.values() for call in script.calls)
+
+    def classes(self) -> Iterator[tuple[Script, ast.ClassDef]]:
+        """The classes that the files define."""
+        return ((script, at) for script, at in self.nodes() if isinstance(at, ast.ClassDef))
+
+    def functions(self) -> Iterator[tuple[Script, Function]]:
+        """The functions and methods that they define."""
+        return ((script, at) for script, at in self.nodes() if isinstance(at, Function))
 
     def changed(self, changes: Iterable[Change]) -> "Program":
         """This program with `changes` made and its places moved along.

@@ -122,16 +122,15 @@ def _imported(program: Program) -> frozenset[str]:
 def _models(program: Program) -> frozenset[str]:
     """The names of what is called, or asked for its weights."""
     found = set[str]()
-    for script in program.scripts.values():
-        for call in script.calls:
-            match call.func:
-                case (
-                    ast.Name(id=name)
-                    | ast.Attribute(value=ast.Name(id="self"), attr=name)
-                    | ast.Attribute(attr="parameters", value=ast.Name(id=name))
-                    | ast.Attribute(attr="parameters", value=ast.Attribute(attr=name))
-                ):
-                    found.add(name)
+    for _, call in program.calls():
+        match call.func:
+            case (
+                ast.Name(id=name)
+                | ast.Attribute(value=ast.Name(id="self"), attr=name)
+                | ast.Attribute(attr="parameters", value=ast.Name(id=name))
+                | ast.Attribute(attr="parameters", value=ast.Attribute(attr=name))
+            ):
+                found.add(name)
     return frozenset(found)
 
 

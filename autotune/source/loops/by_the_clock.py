@@ -50,8 +50,7 @@ def _tellers(program: Program) -> frozenset[str]:
     """
     returned = [
         (script, _called(function), given.value)
-        for script in program.scripts.values()
-        for function in script.nodes
+        for script, function in program.nodes()
         if isinstance(function, ast.FunctionDef)
         for given in ast.walk(function)
         if isinstance(given, ast.Return) and given.value and script.function(given) is function

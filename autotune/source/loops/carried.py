@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from autotune.source.loops.iteration import loop_that_trains
 from autotune.source.program import Program
+from autotune.source.reach import functions_named
 from autotune.source.script import Function, last_name, straight
 
 _BESTS = frozenset(("max", "min", "sum", "maximum", "minimum", "add"))
@@ -94,26 +95,21 @@ def _is_set_anew(body: Sequence[ast.stmt], call: ast.stmt, name: str) -> bool:
 
 
 def _of_a_module(program: Program) -> str:
-    for script in program.scripts.values():
-        forwards = (at for at in script.nodes if isinstance(at, Function) and at.name == "forward")
-        for function in forwards:
-            nodes = list(ast.walk(function))
-            read = {
-                at.attr
-                for at in nodes
-                if isinstance(at, ast.Attribute)
-                and isinstance(at.ctx, ast.Load)
-                and last_name(at.value) == "self"
-            }
-            for node in nodes:
-                match node:
-                    case ast.Assign(
-                        targets=[ast.Attribute(attr=name, value=ast.Name(id="self"))], value=value
-                    ) if (
-                        name in read
-                        and _is_detached(value)
-                        and not _is_kept_to_show(function, node, name)
-                    ):
+    for script, function in functions_named(program, "forward"):
+        nodes = list(ast.walk(function))
+        read = {
+            at.attr
+            for at in nodes
+            if isinstance(at, ast.Attribute)
+            and isinstance(at.ctx, ast.Load)
+            and last_name(at.value) == "self"
+        }
+        for node in nodes:
+            match node:
+                case ast.Assign(
+                    targets=[ast.Attribute(attr=name, value=ast.Name(id="self"))], value=value
+                ) if name in read and _is_detached(value):
+                    if not _is_kept_to_show(function, node, name):
                         return f"self.{name}, {script.at(node)}"
     return ""
 

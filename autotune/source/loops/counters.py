@@ -51,8 +51,7 @@ def deciding_counter(
 
 def saying_functions(program: Program) -> frozenset[str]:
     """The names of functions of the program that do no more than say what they are given."""
-    nodes = [at for script in program.scripts.values() for at in script.nodes]
-    functions = [at for at in nodes if isinstance(at, Function)]
+    functions = [at for _, at in program.functions()]
     others = {at.name for at in functions if not _only_says(at)}
     return frozenset({at.name for at in functions} - others)
 

@@ -119,7 +119,7 @@ def _given(calls: Iterable[ast.Call], function: Called, name: str, parameter: st
 
 def _kept(program: Program, function: Called, holder: ast.ClassDef, name: str) -> set[str]:
     """What objects of `holder` are given that they keep as `self.name`."""
-    calls = [call for each in program.scripts.values() for call in each.calls]
+    calls = [call for _, call in program.calls()]
     found = set[str]()
     if not any(isinstance(at, Function) and at.name == "__init__" for at in holder.body):
         made = (each for each in calls if last_name(each.func) == holder.name)  # a dataclass, say

@@ -28,8 +28,7 @@ def evaluated(program: Program) -> str:
     trains = {place.path for place in program.places.backwards}
     found = [
         (script.path not in trains, call not in between, script.at(call))
-        for script in program.scripts.values()
-        for call in script.calls
+        for script, call in program.calls()
         if call in ran and is_method(call, "eval") and not call.args
         if not _is_of_a_step(program, script, call) and not _is_idle(script, call)
         if _trains_again(script, call) or is_without_gradients(script, call)

@@ -38,8 +38,7 @@ def _bases(kind: ast.ClassDef) -> set[str]:
 
 def classes_of(program: Program) -> list[ast.ClassDef]:
     """The classes that the program defines."""
-    trees = (script.tree for script in program.scripts.values())
-    return [at for tree in trees for at in ast.walk(tree) if isinstance(at, ast.ClassDef)]
+    return [kind for _, kind in program.classes()]
 
 
 def classes_built(program: Program, script: Script, name: str) -> list[set[str]]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from autotune.source.loops.condition import are_options, code_in, given_code
 from autotune.source.loops.loss import receiver_of, stored_names
+from autotune.source.named import calls_named
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import argument_code, calls_in, is_bound
@@ -204,9 +205,7 @@ def changes(program: Program, script: Script, at: ast.AST, names: Set[str], dept
     own = names & set(given[is_bound(script, function) :])
     return any(
         changes(program, caller, call, _names_given(call, script, function, name), depth + 1)
-        for caller in program.scripts.values()
-        for call in caller.calls
-        if last_name(call.func) == function.name
+        for caller, call in calls_named(program, function.name)
         for name in own
     )
 
@@ -231,9 +230,11 @@ def _given_around(script: Script, at: ast.AST) -> set[str]:
 
 def _shared(program: Program) -> set[str]:
     """The variables that functions of the program give a value to outside of themselves."""
-    nodes = (node for script in program.scripts.values() for node in script.nodes)
     return {
-        name for node in nodes if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
+        name
+        for _, node in program.nodes()
+        if isinstance(node, ast.Global | ast.Nonlocal)
+        for name in node.names
     }
 
 
@@ -243,8 +244,7 @@ def _changed_attributes(program: Program) -> set[str]:
     """
     return {
         node.attr
-        for script in program.scripts.values()
-        for node in script.nodes
+        for script, node in program.nodes()
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
         if changes_later(script, node)
     }

@@ -31,20 +31,15 @@ def counts_batches(program: Program, loop: TrainingLoop, call: Call) -> str:
     inside = set(ast.walk(loop.node))
     known = {ast.unparse(loop.loader), last_name(loop.loader), *names_of(call)} - {""}
     dataset = _dataset_of(call)
-    for script in program.scripts.values():
-        for length in script.calls:
-            taken = last_name(length.func) == "len" and bool(length.args) and length not in inside
-            if (
-                not taken
-                or _is_in_mean(program, script, length)
-                or _is_said(program, script, length)
-            ):
-                continue
-            whole = length.args[0]
-            if _is_of_data(whole, dataset, known) or _is_a_part(script, whole, known):
-                continue
-            if _may_be_the_loader(whole, known):
-                return script.at(length)
+    for script, length in program.calls():
+        taken = last_name(length.func) == "len" and bool(length.args) and length not in inside
+        if not taken or _is_in_mean(program, script, length) or _is_said(program, script, length):
+            continue
+        whole = length.args[0]
+        if _is_of_data(whole, dataset, known) or _is_a_part(script, whole, known):
+            continue
+        if _may_be_the_loader(whole, known):
+            return script.at(length)
     return ""
 
 
@@ -138,13 +133,12 @@ def _taken_by(
     """The functions of the program that `call` may be of, with the parameter by which each takes
     `value`, "" where that cannot be told.
     """
-    for script in program.scripts.values():
-        for function in (at for at in script.nodes if isinstance(at, Function)):
-            holder, name = next(script.ancestors(function), None), function.name
-            if isinstance(holder, ast.ClassDef) and name == "__init__":
-                name = holder.name
-            if name == last_name(call.func):
-                yield script, function, _parameter(script, function, call, value)
+    for script, function in program.functions():
+        holder, name = next(script.ancestors(function), None), function.name
+        if isinstance(holder, ast.ClassDef) and name == "__init__":
+            name = holder.name
+        if name == last_name(call.func):
+            yield script, function, _parameter(script, function, call, value)
 
 
 def _parameter(script: Script, function: Function, call: ast.Call, value: ast.expr) -> str:

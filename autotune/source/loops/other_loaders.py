@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from autotune.source.loops.iteration import WRAPPERS
 from autotune.source.loops.loop import TrainingLoop
-from autotune.source.named import calls_by_name
+from autotune.source.named import calls_by_name, calls_named
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import argument, argument_code, is_bound
@@ -33,8 +33,7 @@ def _times_called(program: Program, builds: Call, function: Function) -> int:
     """
     return sum(
         _is_own(script, each.func) and _comes_to(builds, function, each)
-        for script in program.scripts.values()
-        for each in calls_by_name(script).get(function.name, ())
+        for script, each in calls_named(program, function.name)
     )
 
 

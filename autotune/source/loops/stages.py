@@ -181,9 +181,8 @@ def _builders(program: Program) -> frozenset[str]:
     """The program's functions that build a loader and give it back."""
     return frozenset(
         function.name
-        for script in program.scripts.values()
-        for function in script.nodes
-        if isinstance(function, Function) and not HELD_OUT.search(function.name.lower())
+        for _, function in program.functions()
+        if not HELD_OUT.search(function.name.lower())
         if _returns_loader(function)
     )
 

@@ -40,9 +40,8 @@ def swept_sizes(program: Program) -> str:
     }
     trains = [
         (script, at)
-        for script in program.scripts.values()
-        for at in script.nodes
-        if isinstance(at, Function) and at.name in holders
+        for script, at in program.functions()
+        if at.name in holders
         if script.path == place.path and covers(at, place.line)
     ]
     for script in program.scripts.values():

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from autotune.source.loops.loss import GATHERING, names_in, stored_names
-from autotune.source.named import attributes_by_name, calls_by_name
+from autotune.source.named import attributes_by_name, calls_named
 from autotune.source.program import Program
 from autotune.source.reach import argument_code, calls_in, functions_named
 from autotune.source.refusals.kept_inside import (
@@ -146,9 +146,8 @@ def _returned(program: Program, function: Function | None) -> Iterator[_Value]:
         return
     if any(last_name(at) in ("property", "cached_property") for at in function.decorator_list):
         yield from _attributes(program, function.name)
-    for script in program.scripts.values():
-        for call in calls_by_name(script).get(function.name, ()):
-            yield _Value(script, call)
+    for script, call in calls_named(program, function.name):
+        yield _Value(script, call)
 
 
 def _parameters(program: Program, call: ast.Call, given: ast.expr) -> Iterator[_Value]:

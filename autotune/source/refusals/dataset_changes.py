@@ -78,8 +78,7 @@ def _made_or_tried(program: Program) -> set[ast.AST]:
     """What is done where an object is made, or a model is tried on data that are kept for that."""
     return {
         node
-        for script in program.scripts.values()
-        for function in script.nodes
+        for _, function in program.nodes()
         if isinstance(function, ast.FunctionDef)
         if function.name == "__init__" or HELD_OUT.search(function.name.lower())
         for node in ast.walk(function)
@@ -93,15 +92,14 @@ def _changed_in(
     name, changers = last_name(given) if given is not None else "", _changers(program)
     readers, changers = _readers(program) | passed, changers - passed
     made, builder = _made_with(program, at, name), at.call.script.function(at.call.node)
-    for script in program.scripts.values():
-        for node in script.nodes:
-            if not isinstance(node, ast.stmt) or node not in ran:
-                continue
-            if _is_put_back(script, node) or _is_set_alike(program, ran, node):
-                continue
-            found = (each for each in _changed(node, changers, readers) if each not in made)
-            if any(_is_dataset(script, each, name, builder) for each in found):
-                return script.at(node)
+    for script, node in program.nodes():
+        if not isinstance(node, ast.stmt) or node not in ran:
+            continue
+        if _is_put_back(script, node) or _is_set_alike(program, ran, node):
+            continue
+        found = (each for each in _changed(node, changers, readers) if each not in made)
+        if any(_is_dataset(script, each, name, builder) for each in found):
+            return script.at(node)
     return ""
 
 
@@ -123,7 +121,7 @@ def _is_set_alike(program: Program, ran: set[ast.AST], node: ast.stmt) -> bool:
     told = _told(node)
     if not told or not _SETTING.search(told[0]):
         return False
-    others = (_told(at) for each in program.scripts.values() for at in each.nodes if at in ran)
+    others = (_told(at) for _, at in program.nodes() if at in ran)
     return all(at == told for at in others if at and at[0] == told[0])
 
 
@@ -166,9 +164,7 @@ def _changers(program: Program) -> frozenset[str]:
     """
     return frozenset(
         method.name
-        for script in program.scripts.values()
-        for kind in script.nodes
-        if isinstance(kind, ast.ClassDef)
+        for _, kind in program.classes()
         for method in kind.body
         if isinstance(method, ast.FunctionDef) and not method.name.startswith("__")
         if any(
@@ -187,9 +183,7 @@ def _readers(program: Program) -> frozenset[str]:
     """
     methods = [
         method
-        for script in program.scripts.values()
-        for kind in script.nodes
-        if isinstance(kind, ast.ClassDef)
+        for _, kind in program.classes()
         for method in kind.body
         if isinstance(method, ast.FunctionDef)
     ]

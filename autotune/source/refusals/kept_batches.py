@@ -53,10 +53,8 @@ def _is_kept(program: Program, node: ast.AST, own: Set[str], begun: Set[str]) ->
 
 def _methods(program: Program) -> Iterator[ast.FunctionDef]:
     """Those of the program's own classes."""
-    for script in program.scripts.values():
-        for node in script.nodes:
-            if isinstance(node, ast.ClassDef):
-                yield from (at for at in node.body if isinstance(at, ast.FunctionDef))
+    for _, kind in program.classes():
+        yield from (at for at in kind.body if isinstance(at, ast.FunctionDef))
 
 
 def _keeps(method: ast.FunctionDef, begun: Set[str]) -> bool:

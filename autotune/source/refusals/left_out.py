@@ -44,8 +44,7 @@ def _attributes_set(program: Program, ran: Set[ast.AST]) -> set[str]:
     """Those that are given a value by what runs in the training, but as an object is made."""
     return {
         node.attr
-        for script in program.scripts.values()
-        for node in script.nodes
+        for script, node in program.nodes()
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node in ran
         if (function := script.function(node)) is None or function.name not in _MAKING
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from autotune.source.loops.kinds import classes_of, kin
 from autotune.source.loops.loss import receiver_of
-from autotune.source.named import calls_by_name
+from autotune.source.named import calls_named
 from autotune.source.places import OPTIMIZERS, Call, step_call
 from autotune.source.program import Program, Refusal
 from autotune.source.reach import argument, calls_in, is_bound, reached
@@ -30,8 +30,7 @@ def loads_of(program: Program, built: Sequence[Call]) -> list[Call]:
     own = _with_own_loading(program)
     calls = [
         Call(script=script, node=call, what="load_state_dict")
-        for script in program.scripts.values()
-        for call in script.calls
+        for script, call in program.calls()
         if is_method(call, "load_state_dict") and call.args
     ]
     return [
@@ -61,17 +60,14 @@ def _with_own_loading(program: Program) -> set[str]:
     """The names of the program's classes that take a checkpoint's state in a way of their own, and
     of the functions that return an object of one.
     """
-    nodes = [node for script in program.scripts.values() for node in script.nodes]
     kinds = {
         kind.name
-        for kind in nodes
-        if isinstance(kind, ast.ClassDef)
-        and any(isinstance(at, Function) and at.name == "load_state_dict" for at in kind.body)
+        for _, kind in program.classes()
+        if any(isinstance(at, Function) and at.name == "load_state_dict" for at in kind.body)
     }
     return kinds | {
         function.name
-        for function in nodes
-        if isinstance(function, Function)
+        for _, function in program.functions()
         for at in ast.walk(function)
         if isinstance(at, ast.Return) and _calls(at.value, kinds)
     }
@@ -109,11 +105,10 @@ def _handed_over(program: Program, given: _Given) -> Iterator[tuple[Script, ast.
     holder, bound = next(given.script.ancestors(function)), is_bound(given.script, function)
     built = isinstance(holder, ast.ClassDef) and function.name == "__init__"
     called = holder.name if built and isinstance(holder, ast.ClassDef) else function.name
-    for script in program.scripts.values():
-        for call in calls_by_name(script).get(called, ()):
-            told = argument(call, function, given.value.id, bound=bound)
-            if told is not None and told is not call:
-                yield script, told
+    for script, call in calls_named(program, called):
+        told = argument(call, function, given.value.id, bound=bound)
+        if told is not None and told is not call:
+            yield script, told
 
 
 def _is_another(program: Program, load: Call, built: Sequence[Call]) -> bool:

@@ -30,23 +30,17 @@ def handed_on(
     `optimizer` is built; of torch.save, which is mostly given other things, one that is given this
     `model`.
     """
-    made = {
-        at.name
-        for script in program.scripts.values()
-        for at in script.nodes
-        if isinstance(at, Function | ast.ClassDef)
-    }
-    for script in program.scripts.values():
-        for call in script.calls:
-            given = [*call.args, *(each.value for each in call.keywords)][:1]
-            name = {script.qualified(call.func), last_name(call.func)} & set(names)
-            if not (given and name) or _is_earlier(script, call, optimizer):
-                continue
-            is_model = bool(names_in(given[0]) - made)
-            if _SAVING in name:
-                is_model = _holds(script, given[0], last_name(model))
-            if is_model:
-                return Call(script=script, node=call, what=name.pop())
+    made = {at.name for _, at in program.nodes() if isinstance(at, Function | ast.ClassDef)}
+    for script, call in program.calls():
+        given = [*call.args, *(each.value for each in call.keywords)][:1]
+        name = {script.qualified(call.func), last_name(call.func)} & set(names)
+        if not (given and name) or _is_earlier(script, call, optimizer):
+            continue
+        is_model = bool(names_in(given[0]) - made)
+        if _SAVING in name:
+            is_model = _holds(script, given[0], last_name(model))
+        if is_model:
+            return Call(script=script, node=call, what=name.pop())
     return None
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from autotune.source.loops.loss import GATHERING, stored_names
-from autotune.source.named import calls_by_name
+from autotune.source.named import calls_named
 from autotune.source.places import Call, backward_call, step_call
 from autotune.source.program import Program, Refusal
 from autotune.source.reach import reached
@@ -133,7 +133,7 @@ def _before_step(program: Program) -> set[ast.AST]:
         return set()
     script, function = backward.script, backward.script.function(backward.node)
     together = step.script is script and script.function(step.node) is function
-    clears = any("zero_grad" in calls_by_name(each) for each in program.scripts.values())
+    clears = any(calls_named(program, "zero_grad"))
     if program.places.more_optimizers or not (together and clears):
         return set()
     return _within(script, function, script.end(backward.node), script.start(step.node))
@@ -162,8 +162,7 @@ def _runs_in(
     if function.name in known:
         return True
     known.add(function.name)
-    scripts = program.scripts.values()
-    calls = [(at, call) for at in scripts for call in calls_by_name(at).get(function.name, ())]
+    calls = list(calls_named(program, function.name))
     return bool(calls) and all(_runs_in(program, at, each, inside, known) for at, each in calls)
 
 

@@ -29,10 +29,9 @@ def relaid(program: Program) -> str:
     """
     inner, outer = loops_of_training(program)
     ran = running_within(program, [*inner, *outer])
-    for script in program.scripts.values():
-        for node in script.nodes:
-            if node in ran and _relays(script, node):
-                return script.at(node)
+    for script, node in program.nodes():
+        if node in ran and _relays(script, node):
+            return script.at(node)
     return ""
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterator, Set
 
 from autotune.source.loops.around_training import own_loops, running_within
-from autotune.source.named import calls_by_name
+from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.reach import argument, calls_in, defaults_of, is_bound
 from autotune.source.script import Function, Script, covers, last_name
@@ -41,14 +41,13 @@ def seeded_anew(program: Program) -> dict[str, str]:
     loaders = _loaders(program)
     generators = {last_name(at.value) for call in loaders for at in call.keywords if _is_own(at)}
     found = dict[str, str]()
-    for script in program.scripts.values():
-        for call in script.calls:
-            seeded = _seeded(script, call, loaders, generators) if call in ran else ()
-            if not seeded or _is_put_back(script, call) or _is_forked(script, call, seeded):
-                continue
-            if not _moves(program, script, call, ran, moving):
-                place = script.at(call)
-                found |= {each: place for each in seeded if each not in found}
+    for script, call in program.calls():
+        seeded = _seeded(script, call, loaders, generators) if call in ran else ()
+        if not seeded or _is_put_back(script, call) or _is_forked(script, call, seeded):
+            continue
+        if not _moves(program, script, call, ran, moving):
+            place = script.at(call)
+            found |= {each: place for each in seeded if each not in found}
     return found
 
 
@@ -59,8 +58,7 @@ def _loaders(program: Program) -> set[ast.Call]:
     place = program.places.loader
     calls = [
         (script, call)
-        for script in program.scripts.values()
-        for call in script.calls
+        for script, call in program.calls()
         if "loader" in last_name(call.func).lower()
     ]
     seen = [
@@ -201,11 +199,10 @@ def _given(
 ) -> Iterator[tuple[Script, ast.expr]]:
     """What the calls of `function` that run give for it, and where."""
     bound = is_bound(script, function)
-    for other in program.scripts.values():
-        for call in calls_by_name(other).get(function.name, ()):
-            if call in ran:
-                told = argument(call, function, name, bound=bound)
-                yield from [(other, told)] if told is not None else []
+    for other, call in calls_named(program, function.name):
+        if call in ran:
+            told = argument(call, function, name, bound=bound)
+            yield from [(other, told)] if told is not None else []
 
 
 def _leaves(given: ast.expr) -> Iterator[ast.expr]:

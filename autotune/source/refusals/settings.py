@@ -17,7 +17,7 @@ from autotune.source.loops.around_training import (
     running_meanwhile,
 )
 from autotune.source.loops.loss import stored_names
-from autotune.source.named import calls_by_name
+from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.reach import calls_in, functions_named, is_bound
 from autotune.source.refusals.dataset_changes import is_held_out
@@ -101,12 +101,7 @@ def _is_of_held_out(
     method = script.function(node) if own else None
     if method is None or method.name.startswith("__"):
         return False
-    calls = [
-        call.func
-        for each in program.scripts.values()
-        for call in calls_by_name(each).get(method.name, ())
-        if call in ran
-    ]
+    calls = [call.func for _, call in calls_named(program, method.name) if call in ran]
     return bool(calls) and all(
         isinstance(at, ast.Attribute) and is_held_out(at.value) for at in calls
     )

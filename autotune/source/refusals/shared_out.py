@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from autotune.source.program import Program
-from autotune.source.script import Function, last_name
+from autotune.source.script import last_name
 
 _NUMBER = "num_workers"  # as torch calls it
 _ROUND_DOWN = frozenset(("int", "floor"))
@@ -19,12 +19,10 @@ def shared_out_rounded_down(program: Program) -> str:
     """Where `len(shards) // info.num_workers` is each worker's share, and nothing in its function
     sees to the rest: file and line, "" where that is nowhere.
     """
-    for script in program.scripts.values():
-        own = (at for at in script.nodes if isinstance(at, Function) and at.name != "__len__")
-        for function in filter(_asks, own):
-            share = next(_shares(function), None)
-            if share is not None and not _has_rest(function):
-                return script.at(share)
+    for script, function in program.functions():
+        share = next(_shares(function), None) if _asks(function) else None
+        if share is not None and function.name != "__len__" and not _has_rest(function):
+            return script.at(share)
     return ""
 
 

@@ -88,17 +88,10 @@ class _Text:
 
     def __init__(self, program: Program) -> None:
         kinds = (ast.Assign, ast.AugAssign, ast.Return, ast.Call, ast.Compare, ast.BinOp)
-        self.nodes = [
-            (script, node)
-            for script in program.scripts.values()
-            for node in script.nodes
-            if isinstance(node, kinds)
-        ]
+        self.nodes = [(script, node) for script, node in program.nodes() if isinstance(node, kinds)]
         self._functions: dict[str, list[tuple[Script, Function]]] = {}
-        for script in program.scripts.values():
-            for node in script.nodes:
-                if isinstance(node, Function):
-                    self._functions.setdefault(node.name, []).append((script, node))
+        for script, function in program.functions():
+            self._functions.setdefault(function.name, []).append((script, function))
         self._own = {
             function: set(_names_of(function)) - shared_names(function)
             for functions in self._functions.values()

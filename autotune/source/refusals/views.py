@@ -79,8 +79,7 @@ def saved_in_order(program: Program) -> str:
     """
     places = (
         script.at(call)
-        for script in program.scripts.values()
-        for call in script.calls
+        for script, call in program.calls()
         if script.qualified(call.func) in _SAFETENSORS and not _is_put_in_order(script, call)
     )
     return next(places, "")
@@ -104,8 +103,7 @@ def read_as_it_lies(program: Program) -> str:
     ran = running(program, loops)
     places = (
         script.at(call)
-        for script in program.scripts.values()
-        for call in script.calls
+        for script, call in program.calls()
         if _is_read(script, call)
         or (
             last_name(call.func) == "as_strided"

@@ -36,14 +36,13 @@ def is_of_another(program: Program, owner: ast.expr, kinds: Collection[str]) -> 
     attributes of that name are objects of other classes: of its own, or, of an object of a
     library's, of any by their names.
     """
-    nodes = [node for script in program.scripts.values() for node in script.nodes]
-    classes = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
+    classes = {kind.name for _, kind in program.classes()}
     if isinstance(owner, ast.Name) and owner.id in classes:
         return owner.id not in kinds
     of_library = classes.isdisjoint(kinds)
     given = [
         node.value
-        for node in nodes
+        for _, node in program.nodes()
         if isinstance(node, ast.Assign) and last_name(owner) in map(last_name, node.targets)
     ]
     return bool(given) and all(
@@ -72,7 +71,7 @@ def _initializers(program: Program, kind: ast.ClassDef) -> set[str]:
     """The methods of a class that only its `__init__` calls, as far as names tell."""
     methods = {at.name: at for at in kind.body if isinstance(at, Function)}
     found = {"__init__"} & methods.keys()
-    calls = [each for script in program.scripts.values() for each in script.calls]
+    calls = [each for _, each in program.calls()]
     while True:
         own = [each for name in found for each in calls_in(methods[name])]
         more = {last_name(each.func) for each in own} & methods.keys() - found

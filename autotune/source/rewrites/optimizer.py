@@ -175,12 +175,7 @@ def _own_class(program: Program, call: Call) -> ast.ClassDef | None:
     if call.script.qualified(call.node.func).startswith("torch."):
         return None
     name = last_name(call.node.func)
-    classes = (
-        at
-        for script in program.scripts.values()
-        for at in script.nodes
-        if isinstance(at, ast.ClassDef) and at.name == name
-    )
+    classes = (at for _, at in program.classes() if at.name == name)
     return next(classes, None)
 
 

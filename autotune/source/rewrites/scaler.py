@@ -94,10 +94,9 @@ def _check_step(program: Program, backward: Call, step: Call, hand_step: str) ->
 
 def _hook(program: Program) -> Call | None:
     """The first call that has gradients handed to something while backward makes them."""
-    for script in program.scripts.values():
-        for call in script.calls:
-            if last_name(call.func) in _HOOKS:
-                return Call(script=script, node=call, what="hook")
+    for script, call in program.calls():
+        if last_name(call.func) in _HOOKS:
+            return Call(script=script, node=call, what="hook")
     return None
 
 
@@ -111,8 +110,7 @@ def _steps_elsewhere(program: Program, step: Call) -> bool:
         and node is not step.node
         and last_name(_stepping(node)) == name
         and not _is_of_another(script, node, step)
-        for script in program.scripts.values()
-        for node in script.calls
+        for script, node in program.calls()
     )
 
 
@@ -143,8 +141,7 @@ def _other_optimizer(program: Program, backward: Call, step: Call) -> str:
     calls = [at for at in ast.walk(around) if isinstance(at, ast.Call)]
     cleared = {
         last_name(_stepping(at))
-        for each in program.scripts.values()
-        for at in each.nodes
+        for _, at in program.nodes()
         if isinstance(at, ast.Call) and is_method(at, "zero_grad")
     }
     stepped = [_stepping(at) for at in calls if is_method(at, "step") and not at.args]
