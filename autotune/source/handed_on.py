@@ -9,7 +9,7 @@ from autotune.source.calls.writes import gone_through
 from autotune.source.named import calls_named, values_by_name
 from autotune.source.program import Program
 from autotune.source.reach import callers, functions_named
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, covers, given_to, last_name
 
 _THREADS = frozenset(("Thread", "Timer"))
 # What calls a function, or an object, that it is given: beside the training, or as that steps.
@@ -31,7 +31,7 @@ def registered(program: Program) -> list[ast.AST]:
         if isinstance(node, Function):
             found += [node] if _is_kept(program, node) or _is_of_thread(script, node) else []
         elif isinstance(node, ast.Call) and (_leaves(node) or _calls_given(node)):
-            found += _left(program, _given(node))
+            found += _left(program, given_to(node))
         elif isinstance(node, ast.Dict):
             found += _left(program, node.values)
         elif isinstance(node, ast.List):
@@ -94,7 +94,7 @@ def called_objects(program: Program) -> list[Function]:
     scripts = program.scripts.values()
     calls = [call for name in _CALLING for _, call in calls_named(program, name)]
     kinds = set[str]()
-    for value in (value for call in calls for value in _given(call)):
+    for value in (value for call in calls for value in given_to(call)):
         named = (at for each in scripts for at in values_by_name(each).get(last_name(value), ()))
         made = [value] if isinstance(value, ast.Call) else [*named]
         kinds |= {last_name(at.func) for at in made if isinstance(at, ast.Call)}
@@ -107,10 +107,6 @@ def called_objects(program: Program) -> list[Function]:
 
 def _calls_given(call: ast.Call) -> bool:
     return last_name(call.func) in _CALLING
-
-
-def _given(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(each.value for each in call.keywords)]
 
 
 def _leaves(call: ast.expr) -> bool:

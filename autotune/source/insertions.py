@@ -11,8 +11,9 @@ import textwrap
 import tokenize
 from dataclasses import dataclass
 
+from autotune.source.meanings import imported_names
 from autotune.source.program import Change, Refusal
-from autotune.source.script import Script, imported_names, module_level, parse
+from autotune.source.script import Script, module_level, parse
 
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.For | ast.While
 _INDENT = "    "  # of lines as they are given, and where the file itself shows none

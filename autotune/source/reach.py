@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from autotune.source.named import functions_by_name
 from autotune.source.program import Program
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, last_name, root_name
 
 _CALLED = ("forward", "__call__")  # where an object of a class is called
 _RUNNING = ("__init__", "__enter__", "__exit__", *_CALLED)  # where a class is, or an object of it
@@ -172,10 +172,7 @@ def _sets_mode(call: ast.Call) -> str:
 
 def _is_imported(imported: Collection[str], call: ast.Call) -> bool:
     """Whether whose attribute is called goes by a name that some file imports."""
-    owner = call.func
-    while isinstance(owner, ast.Attribute):
-        owner = owner.value
-    return isinstance(owner, ast.Name) and owner.id in imported
+    return root_name(call.func) in imported
 
 
 def _builds_a_base(kind: ast.ClassDef) -> bool:

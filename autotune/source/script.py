@@ -1,11 +1,12 @@
 """One source file: its text, its tree, and where in the text each part of the tree lies."""
 
 import ast
-import copy
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+
+from autotune.source.meanings import imported_names, meaning, qualified
 
 _NEWLINE = re.compile(r"\r\n|\n|\r")  # what Python's own tokenizer takes for a line's end
 
@@ -41,6 +42,28 @@ def last_name(expression: ast.expr) -> str:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name
     return ""
+
+
+def root_name(expression: ast.expr) -> str:
+    """`torch` of `torch.nn.init`; "" of what does not begin with a name."""
+    while isinstance(expression, ast.Attribute):
+        expression = expression.value
+    return expression.id if isinstance(expression, ast.Name) else ""
+
+
+def is_none(value: ast.AST | None) -> bool:
+    """Whether `value` is written as None."""
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def given_to(call: ast.Call) -> list[ast.expr]:
+    """What `call` gives, by place and by name."""
+    return [*call.args, *(each.value for each in call.keywords)]
+
+
+def parameters(function: Function) -> list[str]:
+    """The names of what `function` takes."""
+    return [at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)]
 
 
 def straight(block: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
@@ -235,11 +258,6 @@ class Script:
         return meaning(node, self.imports)
 
 
-def meaning(node: ast.AST, imports: Mapping[str, str]) -> str:
-    """`node` in a form that is equal for equal code, with names read through `imports`."""
-    return ast.dump(_Qualify(imports).visit(copy.deepcopy(node)))
-
-
 def module_level(tree: ast.Module) -> Iterator[ast.stmt]:
     """Every statement that an import of the file runs, inside `if`, `try` and `with` too."""
     waiting: list[ast.AST] = list(reversed(tree.body))
@@ -255,40 +273,3 @@ def is_guard(node: ast.AST) -> bool:
     """Whether it is `if __name__ == "__main__":` or `if TYPE_CHECKING:`, which an import skips."""
     guards = ("id='__name__'", "TYPE_CHECKING'")
     return isinstance(node, ast.If) and any(at in ast.dump(node.test) for at in guards)
-
-
-def imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """The full name behind each name that the imports among `nodes` bind."""
-    names: dict[str, str] = {}
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                root = alias.name.partition(".")[0]
-                names[alias.asname or root] = alias.name if alias.asname else root
-        elif isinstance(node, ast.ImportFrom):
-            module = "." * node.level + (node.module or "")
-            names.update({at.asname or at.name: f"{module}.{at.name}" for at in node.names})
-    return names
-
-
-def qualified(expression: ast.expr, imports: Mapping[str, str]) -> str:
-    """The dotted name that `expression` is, with its first part read through `imports`; else ""."""
-    match expression:
-        case ast.Name(id=name):
-            return imports.get(name, name)
-        case ast.Attribute(value=value, attr=attribute):
-            owner = qualified(value, imports)
-            return f"{owner}.{attribute}" if owner else ""
-    return ""
-
-
-class _Qualify(ast.NodeTransformer):
-    def __init__(self, imports: Mapping[str, str]) -> None:
-        self._imports = imports
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        if isinstance(node, ast.Name | ast.Attribute) and (name := qualified(node, self._imports)):
-            return ast.Name(id=name, ctx=ast.Load())
-        visited = super().visit(node)
-        assert isinstance(visited, ast.AST)
-        return visited

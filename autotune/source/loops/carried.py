@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from autotune.source.loops.iteration import loop_that_trains
 from autotune.source.program import Program
 from autotune.source.reach import functions_named
-from autotune.source.script import Function, last_name, straight
+from autotune.source.script import Function, given_to, last_name, straight
 
 _BESTS = frozenset(("max", "min", "sum", "maximum", "minimum", "add"))
 _OF_A_NUMBER = frozenset(("item", "float", "len"))
@@ -59,7 +59,7 @@ def _targets(targets: Sequence[ast.expr]) -> Iterator[str]:
 
 def _given(call: ast.Call) -> Iterator[str]:
     """The variables among what `call` is given beside others."""
-    given = [*call.args, *(each.value for each in call.keywords)]
+    given = given_to(call)
     if len(given) > 1:  # `x = f(x)` makes one thing of another
         for at in given:
             yield from _named(at)

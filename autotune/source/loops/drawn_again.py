@@ -7,7 +7,7 @@ from autotune.source.loops.indirect import Called, called_in
 from autotune.source.loops.iteration import WRAPPERS, loop_that_trains
 from autotune.source.program import Program
 from autotune.source.reach import argument_code, functions_named
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, given_to, last_name, parameters
 
 _DRAWING = frozenset(("iter", "list", "tuple", "enumerate", "zip", "cycle", *WRAPPERS))
 
@@ -66,7 +66,7 @@ def _is_given_to_ask(program: Program, script: Script, loader: ast.expr) -> bool
         return False
     code, asked = ast.unparse(loader), list[bool]()
     for other, function in functions_named(program, last_name(call.func)):
-        names = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
+        names = parameters(function)
         same = {name for name in names if argument_code(call, other, function, name) == code}
         uses = (at for at in ast.walk(function) if isinstance(at, ast.Name) and at.id in same)
         asked.append(bool(same) and all(_only_asked(other, at) for at in uses))
@@ -80,11 +80,10 @@ def _draws(
     of the `calls` gives it, or what the object that it is a method of was given or has by the same
     name.
     """
-    parameters = {at.arg for at in ast.walk(function.node.args) if isinstance(at, ast.arg)}
     holder = next(function.script.ancestors(function.node))
     for source in _drawn_from(function.node):
         match source:
-            case ast.Name(id=name) if name in parameters:
+            case ast.Name(id=name) if name in parameters(function.node):
                 given = _given(calls, function, function.node.name, name)
             case ast.Attribute(attr=name, value=ast.Name(id="self")) if isinstance(
                 holder, ast.ClassDef
@@ -123,7 +122,7 @@ def _kept(program: Program, function: Called, holder: ast.ClassDef, name: str) -
     found = set[str]()
     if not any(isinstance(at, Function) and at.name == "__init__" for at in holder.body):
         made = (each for each in calls if last_name(each.func) == holder.name)  # a dataclass, say
-        found |= {ast.unparse(at) for each in made for at in (*each.args, *_values(each))}
+        found |= {ast.unparse(at) for each in made for at in given_to(each)}
     for method in (at for at in holder.body if isinstance(at, Function)):
         by = Called(script=function.script, node=method)
         named = holder.name if method.name == "__init__" else method.name
@@ -131,10 +130,6 @@ def _kept(program: Program, function: Called, holder: ast.ClassDef, name: str) -
             if isinstance(target, ast.Attribute) and isinstance(value, ast.Name):
                 found |= _given(calls, by, named, value.id) if target.attr == name else set()
     return found
-
-
-def _values(call: ast.Call) -> list[ast.expr]:
-    return [each.value for each in call.keywords]
 
 
 def _assigned(function: Function) -> Iterator[tuple[ast.expr, ast.expr]]:

@@ -7,7 +7,7 @@ from autotune.source.loops.loss import BACKWARDS
 from autotune.source.loops.one_training import loops_of_one_training
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.script import Function, Script, covers, is_method, last_name
+from autotune.source.script import Function, Script, covers, given_to, is_method, last_name
 
 _LOOPS = ast.For | ast.AsyncFor | ast.While
 _LEAVING = ast.Continue | ast.Return
@@ -76,7 +76,7 @@ def _is_used(statement: ast.stmt, of: str) -> bool:
     return any(
         ast.unparse(at) == of
         for call in calls_in(statement)
-        for part in (call.func, *call.args, *(each.value for each in call.keywords))
+        for part in (call.func, *given_to(call))
         for at in ast.walk(part)
         if isinstance(at, ast.Name | ast.Attribute)
     )

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from autotune.source.loops.iteration import WRAPPERS
 from autotune.source.program import Program
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, is_none, last_name, root_name
 
 # What gives the model that it is given, with something round it.
 _WRAPPING = frozenset(("DataParallel", "DistributedDataParallel", "DDP", "compile"))
@@ -84,10 +84,7 @@ class Kinds:
 
     def is_imported(self, script: Script, expression: ast.expr) -> bool:
         """Whether `expression` goes by the name of something that a library has."""
-        root = expression
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        imported = script.imports.get(last_name(root), ".")
+        imported = script.imports.get(root_name(expression), ".")
         return not imported.startswith(".") and self._own.isdisjoint(imported.split("."))
 
     def of(self, script: Script, owner: ast.expr, method: str) -> set[ast.ClassDef] | None:
@@ -115,7 +112,7 @@ class Kinds:
 
     def _built(self, script: Script, value: ast.expr | None) -> set[ast.ClassDef] | None:
         """The classes of what `value` gives, where it calls one; none for a library's."""
-        if isinstance(value, ast.Constant) and value.value is None:
+        if is_none(value):
             return set()
         if not isinstance(value, ast.Call):
             return None

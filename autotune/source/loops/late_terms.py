@@ -9,7 +9,7 @@ from autotune.source.named import calls_named
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import argument_code, calls_in, is_bound
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, last_name, parameters
 
 # fmt: off
 # Calls that give a loss of several, or of one another size; what others are given is no loss yet.
@@ -201,7 +201,7 @@ def changes(program: Program, script: Script, at: ast.AST, names: Set[str], dept
     function = script.function(at)
     if function is None or depth == _MOST_CALLERS:
         return False
-    given = [at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)]
+    given = parameters(function)
     own = names & set(given[is_bound(script, function) :])
     return any(
         changes(program, caller, call, _names_given(call, script, function, name), depth + 1)

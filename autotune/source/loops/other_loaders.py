@@ -10,7 +10,7 @@ from autotune.source.named import calls_by_name, calls_named
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import argument, argument_code, is_bound
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, given_to, last_name, parameters, root_name
 
 _COMPREHENSIONS = ast.DictComp | ast.GeneratorExp | ast.ListComp
 
@@ -42,7 +42,7 @@ def _comes_to(builds: Call, function: Function, called: ast.Call) -> bool:
     `if split == "train":` and it is given another constant for `split`.
     """
     script, bound = builds.script, is_bound(builds.script, function)
-    kept = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
+    kept = set(parameters(function))
     kept -= {at.id for at in ast.walk(function) if isinstance(at, ast.Name) and not _loads(at)}
     for above in script.statements_to(builds.node):
         holder = next(script.ancestors(above))
@@ -66,11 +66,8 @@ def _loads(name: ast.Name) -> bool:
 def _is_own(script: Script, called: ast.expr) -> bool:
     """Whether `called` is a name, or an attribute of a module or of `self`."""
     if isinstance(called, ast.Attribute):
-        owner = called.value
-        while isinstance(owner, ast.Attribute):
-            owner = owner.value
         own = isinstance(called.value, ast.Name) and called.value.id in ("self", "cls")
-        return own or (isinstance(owner, ast.Name) and owner.id in script.imports)
+        return own or root_name(called) in script.imports
     return True
 
 
@@ -85,10 +82,7 @@ def other_loaders(program: Program, loop: TrainingLoop, call: Call) -> str:
     beside = (_bound_beside(call, own) for own in names_of(call))
     if any(len(each) > 1 for each in (within, *beside)):
         return "several values go by the name of the loader that the loop goes over"
-    parameters = (
-        [at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)] if function else []
-    )
-    if function is None or name not in parameters:
+    if function is None or name not in parameters(function):
         return ""
     calls = _calls_of(program, function)
     given = {argument_code(at, loop.script, function, name) for at in calls}
@@ -114,7 +108,7 @@ def wrapper_of(program: Program, loop: TrainingLoop, call: Call) -> ast.Call | N
                 values.append(told)
     for value in (at for each in values for at in _branches(each)):
         if isinstance(value, ast.Call):
-            given = [*value.args, *(at.value for at in value.keywords)]
+            given = given_to(value)
             if any(at is call.node or last_name(at) in names for at in given):
                 return value
     return None

@@ -8,7 +8,7 @@ from autotune.source.loops.around_training import loops_of_training
 from autotune.source.loops.loss import names_in
 from autotune.source.program import Program
 from autotune.source.reach import argument, callers, calls_in, is_bound
-from autotune.source.script import Function, Script, covers, is_method, last_name
+from autotune.source.script import Function, Script, covers, given_to, is_method, last_name
 
 # What makes another training of the same size.
 _ALIKE = re.compile(
@@ -84,7 +84,7 @@ def _builds_by(node: ast.AST, name: str) -> bool:
     """Whether an object of a class, and none of `_NO_PARTS`, is made there of what `name` says."""
     calls = [at for at in calls_in(node) if last_name(at.func)[:1].isupper()]
     no_parts = [at for at in calls if _NO_PARTS.search(last_name(at.func))]
-    given = (each for call in calls for each in (*call.args, *(at.value for at in call.keywords)))
+    given = (each for call in calls for each in given_to(call))
     inside = {part for call in no_parts for part in ast.walk(call)}
     told = (part for each in given for part in ast.walk(each) if part not in inside)
     return any(isinstance(part, ast.Name) and part.id == name for part in told)

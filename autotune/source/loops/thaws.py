@@ -11,7 +11,7 @@ from autotune.source.loops.loss import names_in
 from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.reach import argument, calls_in, defaults_of, is_bound
-from autotune.source.script import Function, Script, is_guard, last_name, straight
+from autotune.source.script import Function, Script, given_to, is_guard, last_name, straight
 
 # torch.nn.Parameter, and what torch.nn.utils.prune has for single weights and for all of them.
 _REPLACE = (
@@ -118,8 +118,8 @@ def _thaws(program: Program, script: Script, node: ast.AST, between: Set[ast.AST
     match node:
         case ast.Assign(targets=[ast.Attribute(value=of, attr="requires_grad")], value=value):
             given = [value]
-        case ast.Call(func=ast.Attribute(value=of, attr="requires_grad_"), args=given):
-            given = [*given, *(each.value for each in node.keywords)]
+        case ast.Call(func=ast.Attribute(value=of, attr="requires_grad_")):
+            given = given_to(node)
         case _:
             return False
     if any(_is_false(program, script, value, between) for value in given):

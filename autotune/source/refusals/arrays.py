@@ -18,7 +18,7 @@ from autotune.source.refusals.kept_inside import (
     kept_attributes,
     kept_in,
 )
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, covers, last_name, parameters
 
 # fmt: off
 # Packages that make arrays of what they are given, and methods that do.
@@ -154,7 +154,7 @@ def _parameters(program: Program, call: ast.Call, given: ast.expr) -> Iterator[_
     """Where the functions of the program that `call` may call have what they are `given`."""
     code = ast.unparse(given)
     for script, function in functions_named(program, last_name(call.func)):
-        names = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
+        names = parameters(function)
         same = {name for name in names if argument_code(call, script, function, name) == code}
         yield from _loads(script, function, same)
 

@@ -18,7 +18,7 @@ from autotune.source.loops.around_training import (
 from autotune.source.loops.later_loader import HELD_OUT
 from autotune.source.loops.loss import stored_names
 from autotune.source.program import Program, Refusal
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, given_to, last_name, parameters
 
 _DATASET = "dataset"
 # How it and what has it are named; not what makes another (`handle.create_dataset`).
@@ -198,7 +198,7 @@ def _may_change(method: ast.FunctionDef) -> bool:
         if any(written_into(node)) or isinstance(node, ast.Global | ast.Nonlocal | ast.Yield):
             return True
         if isinstance(node, ast.Call) and last_name(node.func) not in _READING:
-            given = (*node.args, *(each.value for each in node.keywords), node.func)
+            given = (*given_to(node), node.func)
             if any(map(_has_self, given)):
                 return True
     return False
@@ -242,13 +242,9 @@ def _is_dataset(script: Script, changed: ast.expr, name: str, builder: Function 
     loops = (at for at in script.ancestors(changed) if isinstance(at, ast.For))
     drawn = {leaf.id for at in loops for leaf in ast.walk(at.target) if isinstance(leaf, ast.Name)}
     function = script.function(changed)
-    is_batch = function is not None and function.name == "forward" and _is_given(function, name)
+    is_batch = function is not None and function.name == "forward" and name in parameters(function)
     is_another = function is not builder and (is_batch or _is_another(script, changed))
     return name not in drawn and not is_another
-
-
-def _is_given(function: Function, name: str) -> bool:
-    return any(isinstance(at, ast.arg) and at.arg == name for at in ast.walk(function.args))
 
 
 def is_held_out(data: ast.expr) -> bool:

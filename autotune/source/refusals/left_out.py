@@ -12,7 +12,7 @@ from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.places import backward_call
 from autotune.source.program import Program, Refusal
 from autotune.source.reach import argument, calls_in
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, last_name, parameters
 
 _MODE = "self.training"  # the same in each step of a training
 _GOING_OVER = frozenset(("range", "enumerate", "len", "zip", "reversed", "sorted", "list"))
@@ -142,7 +142,7 @@ def _is_told(program: Program, method: Function, name: str) -> bool:
     """Whether a call of `method`, or of what may be an object whose forward pass it is, gives its
     parameter `name` what is not written there.
     """
-    if name not in (at.arg for at in ast.walk(method.args) if isinstance(at, ast.arg)):
+    if name not in parameters(method):
         return False
     for script in program.scripts.values():
         defined = {at.name for at in script.nodes if isinstance(at, Function | ast.ClassDef)}

@@ -10,7 +10,7 @@ from autotune.source.named import calls_named
 from autotune.source.places import OPTIMIZERS, Call, step_call
 from autotune.source.program import Program, Refusal
 from autotune.source.reach import argument, calls_in, is_bound, reached
-from autotune.source.script import Function, Script, is_method, last_name
+from autotune.source.script import Function, Script, is_method, is_none, last_name, parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,12 +115,8 @@ def _is_another(program: Program, load: Call, built: Sequence[Call]) -> bool:
     """Whether `load` is seen to be of no optimizer of `built`: whatever its receiver is given, in
     its function or file, or in the classes whose objects it belongs to, builds another one.
     """
-    given = [at for at in _givings(program, load) if not _is_none(at.value)]
+    given = [at for at in _givings(program, load) if not is_none(at.value)]
     return bool(given) and all(_builds_another(program, at, built) for at in given)
-
-
-def _is_none(value: ast.expr | None) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _builds_another(program: Program, given: _Given, built: Sequence[Call]) -> bool:
@@ -159,10 +155,8 @@ def _givings(program: Program, load: Call) -> list[_Given]:
 def _of_variable(script: Script, receiver: ast.Name) -> list[_Given]:
     """What the variable `receiver` is given in its function, or else in the file."""
     function = script.function(receiver)
-    if function is not None:
-        taken = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
-        if receiver.id in taken:
-            return [_Given(script=script, place=receiver, value=receiver)]
+    if function is not None and receiver.id in parameters(function):
+        return [_Given(script=script, place=receiver, value=receiver)]
     for around in (function, script.tree):
         given = _given_in(script, around) if around is not None else []
         if found := [at for at in given if ast.unparse(at.place) == receiver.id]:

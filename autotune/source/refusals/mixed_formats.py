@@ -11,7 +11,7 @@ from autotune.source.named import functions_by_name
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.refusals.kept_inside import OTHER_FORMAT, forward_methods, given_by
-from autotune.source.script import Function, Script, is_method, last_name
+from autotune.source.script import Function, Script, is_method, is_none, last_name
 
 # Methods that put their last argument into their tensor, both of one format.
 _PUTTING = frozenset(("index_add_", "index_copy_", "index_put_", "masked_scatter_", "scatter_"))
@@ -150,7 +150,7 @@ def _kept_as(script: Script, node: ast.AST, name: str) -> list[ast.expr]:
     parts = [part for at in with_bases(classes, kind) for part in ast.walk(at)] if kind else []
     given = [each for part in parts for each in (*given_by(part), *_registered(part))]
     values = (value for target, value in given if ast.unparse(target) == f"self.{name}")
-    return [at for at in values if not (isinstance(at, ast.Constant) and at.value is None)]
+    return [at for at in values if not is_none(at)]
 
 
 def _registered(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:

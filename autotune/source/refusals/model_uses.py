@@ -8,7 +8,7 @@ from autotune.source.loops.loss import names_in
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.refusals.gathering import SAME_MEMORY, kept_outcome, merged_outcome
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, covers, given_to, last_name
 
 _SAVING = "torch.save"
 # What gives the model itself.
@@ -32,7 +32,7 @@ def handed_on(
     """
     made = {at.name for _, at in program.nodes() if isinstance(at, Function | ast.ClassDef)}
     for script, call in program.calls():
-        given = [*call.args, *(each.value for each in call.keywords)][:1]
+        given = given_to(call)[:1]
         name = {script.qualified(call.func), last_name(call.func)} & set(names)
         if not (given and name) or _is_earlier(script, call, optimizer):
             continue

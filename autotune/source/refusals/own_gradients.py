@@ -11,7 +11,7 @@ from autotune.source.places import Call, backward_call, step_call
 from autotune.source.program import Program, Refusal
 from autotune.source.reach import reached
 from autotune.source.refusals.gathering import SAME_MEMORY
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, is_none, last_name
 
 _OPTIMIZER = re.compile(r"Optim|SGD|Adam", re.IGNORECASE)
 _TURNED = frozenset(("T", "mT", "H", "mH"))
@@ -55,13 +55,9 @@ def gradients_given(program: Program) -> str:
         for node in script.nodes if ".grad" in script.text else ():
             match node:
                 case ast.Assign(targets=targets, value=value) if any(map(_is_gradient, targets)):
-                    if not (_is_none(value) or _is_of_gradient(value)):
+                    if not (is_none(value) or _is_of_gradient(value)):
                         return script.at(node)
     return ""
-
-
-def _is_none(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _is_of_gradient(value: ast.expr) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from autotune.source.loops.around_training import loops_of_training, running_within
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.script import Script, last_name
+from autotune.source.script import Script, last_name, parameters
 
 # What gives numbers in the order in memory that it is given them in, or what has no order to give
 # on: one number, or one for each row.
@@ -75,9 +75,7 @@ def _given(script: Script, at: ast.expr, name: str) -> Iterator[ast.expr | None]
     what no assignment gives it: it is an argument, say, or what a loop goes through.
     """
     function = script.function(at)
-    if function and any(
-        isinstance(each, ast.arg) and each.arg == name for each in ast.walk(function.args)
-    ):
+    if function and name in parameters(function):
         yield None
     for node in script.nodes:
         stored = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)

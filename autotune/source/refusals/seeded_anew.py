@@ -9,7 +9,7 @@ from autotune.source.loops.around_training import own_loops, running_within
 from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.reach import argument, calls_in, defaults_of, is_bound
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, covers, given_to, is_none, last_name
 
 _ALL = ("random", "numpy.random", "torch")
 # Which random numbers a function begins anew.
@@ -106,7 +106,7 @@ def _seeded(
     own = ast.unparse(call.func).partition(".")[0] not in script.imports
     if name.rpartition(".")[2] in _LIBRARIES and not own:
         return _ALL
-    is_new = name.endswith(".seed") and all(map(_is_none, _given_to(call)))  # of the system's
+    is_new = name.endswith(".seed") and all(map(is_none, given_to(call)))  # of the system's
     return () if is_new else _SEEDS.get(name, ())
 
 
@@ -148,7 +148,7 @@ def _moves(
     """Whether what `call` is given is another in each epoch: a variable or an attribute that the
     loop over them sets, or an argument that its function is given such.
     """
-    leaves = [at for each in _given_to(call) for at in _leaves(each)]
+    leaves = [at for each in given_to(call) for at in _leaves(each)]
     names = {at.id for at in leaves if isinstance(at, ast.Name)}
     if any(last_name(at) in moving for at in leaves):
         return True
@@ -173,7 +173,7 @@ def _is_left_none(
     """Whether the parameter `name` of `function` is None in whatever runs: nothing is given for it,
     or a parameter of which the same holds.
     """
-    if not _is_none(defaults_of(function).get(name)) or function in known:
+    if not is_none(defaults_of(function).get(name)) or function in known:
         return False
     for by, each in _given(program, script, function, name, ran):
         above = by.function(each)
@@ -184,14 +184,6 @@ def _is_left_none(
         ):
             return False
     return True
-
-
-def _is_none(value: ast.expr | None) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
-
-
-def _given_to(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(each.value for each in call.keywords)]
 
 
 def _given(

@@ -22,7 +22,7 @@ from autotune.source.program import Program
 from autotune.source.reach import calls_in, functions_named, is_bound
 from autotune.source.refusals.dataset_changes import is_held_out
 from autotune.source.refusals.whose import MODULE, is_attribute, is_of_another, is_variable
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, given_to, last_name
 
 _UNNAMED = ("setattr", "vars(", "__dict__", "globals(")  # by which attributes of any name are set
 _MODULE = "Module"
@@ -177,12 +177,8 @@ def _hands_on(program: Program, script: Script, node: ast.AST, setting: Setting)
     """Whether `node` gives `setting` to a function of the program's that changes what is in it."""
     if not (setting.inside and isinstance(node, ast.Call)):
         return False
-    own = (each for each in _given(node) if _is_it(program, script, whole_of(each), setting))
+    own = (each for each in given_to(node) if _is_it(program, script, whole_of(each), setting))
     return any(_changes(program, node, each, frozenset()) for each in own)
-
-
-def _given(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(each.value for each in call.keywords)]
 
 
 def _changes(program: Program, call: ast.Call, given: ast.expr, known: frozenset[str]) -> bool:
@@ -200,7 +196,7 @@ def _changes(program: Program, call: ast.Call, given: ast.expr, known: frozenset
         if own & {target.id for target in changed if isinstance(target, ast.Name)}:
             return True
         for inner in calls_in(function):
-            handed = (each for each in _given(inner) if last_name(whole_of(each)) in own)
+            handed = (each for each in given_to(inner) if last_name(whole_of(each)) in own)
             if any(_changes(program, inner, each, known | {name}) for each in handed):
                 return True
     return False

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence, Set
 from autotune.source.calls.building import NEEDS_WORKERS
 from autotune.source.named import calls_named
 from autotune.source.program import Program
-from autotune.source.script import Script, last_name
+from autotune.source.script import Script, last_name, root_name
 
 _ASKS = ("get_num_threads", "get_num_interop_threads")
 _WORKERS = "num_workers"
@@ -134,10 +134,8 @@ def _of_others(script: Script) -> Iterator[tuple[ast.expr, str]]:
     everything = "*" in script.imports
     for node in script.nodes:
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
-            root: ast.expr = node
-            while isinstance(root, ast.Attribute):
-                root = root.value
-            if isinstance(root, ast.Name) and (everything or root.id in script.imports):
+            root = root_name(node)
+            if root in script.imports or (everything and root):
                 yield node, script.qualified(node).rpartition(".")[2]
 
 

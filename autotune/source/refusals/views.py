@@ -12,7 +12,7 @@ from autotune.source.loops.stages import later_stages
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.refusals.gathering import is_merged
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, given_to, last_name
 
 _SAFETENSORS = ("safetensors.torch.save", "safetensors.torch.save_file")
 _STORAGES = ("untyped_storage", "storage")
@@ -118,7 +118,7 @@ def _makes_up(script: Script, call: ast.Call) -> bool:
     """Whether `call`, which gives strides, is given none that a tensor was asked for, nor a tensor
     that was put in order: a term of a loss by the wrong elements may be too small to be seen in it.
     """
-    given = [call.func, *call.args, *(each.value for each in call.keywords)]
+    given = [call.func, *given_to(call)]
     names = {at.id for each in given for at in ast.walk(each) if isinstance(at, ast.Name)}
     around = script.function(call) or script.tree
     given += (

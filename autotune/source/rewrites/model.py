@@ -10,10 +10,11 @@ from autotune.source.edits import ModelStatement
 from autotune.source.insertions import before, defined_after_imports, imports_added, snippet
 from autotune.source.loops.kinds import classes_built, classes_of, with_bases
 from autotune.source.loops.parameters import model_of, named_models
+from autotune.source.meanings import meaning
 from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.refusals.changed_model import check_program, check_uses
-from autotune.source.script import Script, meaning, parse
+from autotune.source.script import Script, parameters, parse, root_name
 
 _WHERE = "what builds the optimizer, before which it goes,"
 _SECOND_CHOICE = "model_"  # before the name of a variable that the file has a use for
@@ -67,8 +68,7 @@ def _is_of_another_class(program: Program, edit: ModelStatement, index: int) -> 
 def _is_parameter(call: Call, name: str) -> bool:
     """Whether the function that `call` stands in is given `name`."""
     function = call.script.function(call.node)
-    taken = ast.walk(function.args) if function else ()
-    return name in {at.arg for at in taken if isinstance(at, ast.arg)}
+    return function is not None and name in parameters(function)
 
 
 def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> Program:
@@ -205,10 +205,7 @@ def _may_be_a_part(model: ast.expr, called: Collection[str]) -> bool:
     """
     if not isinstance(model, ast.Attribute) or not called:
         return False
-    root: ast.expr = model
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    own = isinstance(root, ast.Name) and root.id == "self"
+    own = root_name(model) == "self"
     return not own and model.attr not in {each.rpartition(".")[2] for each in called}
 
 

@@ -16,12 +16,13 @@ from autotune.source.loops.before_training import (
     last_line_before_training,
     training_functions,
 )
+from autotune.source.meanings import meaning, qualified
 from autotune.source.program import Change, Forbidden, Program, Refusal
 from autotune.source.refusals.own_memory import memory_asked
 from autotune.source.refusals.shrinking import asked_whether_zero
 from autotune.source.refusals.small_numbers import denormal_constant
 from autotune.source.refusals.thread_counts import counted_by_threads, forked_with_one
-from autotune.source.script import Script, meaning, parse, qualified
+from autotune.source.script import Script, parse
 
 _REPEATABLE = ("deterministic", "use_deterministic_algorithms")
 # What throws the same switch under another name.

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune.source.script import imported_names, tree_of
+from autotune.source.meanings import imported_names
+from autotune.source.script import tree_of
 from autotune.workload.program.names import stored_names
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
