@@ -4,7 +4,7 @@ import ast
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from autotune.source.named import functions_by_name
+from autotune.source.named import calls_named, functions_by_name
 from autotune.source.program import Program
 from autotune.source.script import Function, Script, last_name, root_name
 
@@ -40,6 +40,27 @@ def argument(call: ast.Call, function: Function, name: str, *, bound: bool) -> a
     if bound and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
         index += call.func.value.id[:1].isupper()  # Class.method(self, ...)
     return call.args[index] if 0 <= index < len(call.args) else None
+
+
+def called_as(script: Script, function: Function) -> str:
+    """The name by which `function` of `script` is called: of an `__init__` its class's."""
+    holder = next(script.ancestors(function), None)
+    if function.name == "__init__" and isinstance(holder, ast.ClassDef):
+        return holder.name
+    return function.name
+
+
+def told(
+    program: Program, script: Script, function: Function, name: str
+) -> Iterator[tuple[Script, ast.expr]]:
+    """What the program gives `function`, which `script` defines, for its parameter `name`, and
+    where: of calls that tell.
+    """
+    bound = is_bound(script, function)
+    for other, call in calls_named(program, called_as(script, function)):
+        value = argument(call, function, name, bound=bound)
+        if value is not None and value is not call:
+            yield other, value
 
 
 def defaults_of(function: Function) -> dict[str, ast.expr]:

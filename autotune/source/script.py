@@ -206,6 +206,10 @@ class Script:
         """The function that `node` lies in, None at module or class level."""
         return next((at for at in self.ancestors(node) if isinstance(at, Function)), None)
 
+    def class_round(self, node: ast.AST) -> ast.ClassDef | None:
+        """The innermost class that `node` lies in, None outside of any."""
+        return next((at for at in self.ancestors(node) if isinstance(at, ast.ClassDef)), None)
+
     def block(self, statement: ast.stmt) -> Block:
         """The list of statements that `statement` is one of."""
         parent = self._parents[statement]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from autotune.source.loops.indirect import Called, called_in
 from autotune.source.loops.iteration import WRAPPERS, loop_that_trains
 from autotune.source.program import Program
-from autotune.source.reach import argument_code, functions_named
+from autotune.source.reach import argument_code, called_as, functions_named
 from autotune.source.script import Function, Script, given_to, last_name, parameters
 
 _DRAWING = frozenset(("iter", "list", "tuple", "enumerate", "zip", "cycle", *WRAPPERS))
@@ -125,7 +125,7 @@ def _kept(program: Program, function: Called, holder: ast.ClassDef, name: str) -
         found |= {ast.unparse(at) for each in made for at in given_to(each)}
     for method in (at for at in holder.body if isinstance(at, Function)):
         by = Called(script=function.script, node=method)
-        named = holder.name if method.name == "__init__" else method.name
+        named = called_as(function.script, method)
         for target, value in _assigned(method):
             if isinstance(target, ast.Attribute) and isinstance(value, ast.Name):
                 found |= _given(calls, by, named, value.id) if target.attr == name else set()

@@ -99,8 +99,7 @@ class Kinds:
 
     def _of(self, script: Script, owner: ast.expr) -> set[ast.ClassDef] | None:
         if isinstance(owner, ast.Name) and owner.id == "self":
-            holders = (at for at in script.ancestors(owner) if isinstance(at, ast.ClassDef))
-            holder = next(holders, None)
+            holder = script.class_round(owner)
             return kin(self._classes, holder) if holder else None
         if not isinstance(owner, ast.Name | ast.Attribute):
             return None

@@ -11,7 +11,7 @@ from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.loops.other_loaders import names_of
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import calls_in, functions_named, is_bound
+from autotune.source.reach import called_as, calls_in, functions_named, is_bound
 from autotune.source.script import Function, Script, last_name
 
 # What the names of other things than loaders begin and end in.
@@ -134,10 +134,7 @@ def _taken_by(
     `value`, "" where that cannot be told.
     """
     for script, function in program.functions():
-        holder, name = next(script.ancestors(function), None), function.name
-        if isinstance(holder, ast.ClassDef) and name == "__init__":
-            name = holder.name
-        if name == last_name(call.func):
+        if called_as(script, function) == last_name(call.func):
             yield script, function, _parameter(script, function, call, value)
 
 

@@ -2,14 +2,13 @@
 
 import ast
 import itertools
-from collections.abc import Iterator
 
 from autotune.source.loops.iteration import WRAPPERS
 from autotune.source.loops.loop import TrainingLoop
-from autotune.source.named import calls_by_name, calls_named
+from autotune.source.named import calls_named
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import argument, argument_code, is_bound
+from autotune.source.reach import argument, argument_code, is_bound, told
 from autotune.source.script import Function, Script, given_to, last_name, parameters, root_name
 
 _COMPREHENSIONS = ast.DictComp | ast.GeneratorExp | ast.ListComp
@@ -84,8 +83,8 @@ def other_loaders(program: Program, loop: TrainingLoop, call: Call) -> str:
         return "several values go by the name of the loader that the loop goes over"
     if function is None or name not in parameters(function):
         return ""
-    calls = _calls_of(program, function)
-    given = {argument_code(at, loop.script, function, name) for at in calls}
+    calls = calls_named(program, function.name)
+    given = {argument_code(call, loop.script, function, name) for _, call in calls}
     return f"{function.name} is given several loaders, perhaps" if len(given - {""}) > 1 else ""
 
 
@@ -101,11 +100,8 @@ def wrapper_of(program: Program, loop: TrainingLoop, call: Call) -> ast.Call | N
     names, name = names_of(call), last_name(loop.loader)
     values = [*loop.script.binds(name), *(at for own in names for at in _bound_beside(call, own))]
     if function := loop.script.function(loop.node):
-        bound = is_bound(loop.script, function)
-        for called in _calls_of(program, function):
-            told = argument(called, function, name, bound=bound)
-            if told is not None and told is not called and _called(told) not in WRAPPERS:
-                values.append(told)
+        handed = (value for _, value in told(program, loop.script, function, name))
+        values += (value for value in handed if _called(value) not in WRAPPERS)
     for value in (at for each in values for at in _branches(each)):
         if isinstance(value, ast.Call):
             given = given_to(value)
@@ -123,11 +119,6 @@ def _branches(value: ast.expr) -> list[ast.expr]:
 
 def _called(value: ast.expr) -> str:
     return last_name(value.func) if isinstance(value, ast.Call) else ""
-
-
-def _calls_of(program: Program, function: Function) -> Iterator[ast.Call]:
-    for script in program.scripts.values():
-        yield from calls_by_name(script).get(function.name, ())
 
 
 def names_of(call: Call) -> set[str]:

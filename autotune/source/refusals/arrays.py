@@ -179,8 +179,7 @@ def _attributes(program: Program, name: str) -> Iterator[_Value]:
 
 def _is_anothers(program: Program, value: _Value) -> bool:
     """Whether `value` is an attribute that an object without a forward pass gives itself."""
-    above = value.script.ancestors(value.node)
-    kind = next((at for at in above if isinstance(at, ast.ClassDef)), None)
+    kind = value.script.class_round(value.node)
     if kind is None:
         return False
     methods = (at for at in kind.body if isinstance(at, Function))

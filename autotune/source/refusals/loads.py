@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from autotune.source.loops.kinds import classes_of, kin
 from autotune.source.loops.loss import receiver_of
-from autotune.source.named import calls_named
 from autotune.source.places import OPTIMIZERS, Call, step_call
 from autotune.source.program import Program, Refusal
-from autotune.source.reach import argument, calls_in, is_bound, reached
+from autotune.source.reach import calls_in, reached, told
 from autotune.source.script import Function, Script, is_method, is_none, last_name, parameters
 
 
@@ -100,15 +99,8 @@ def _is_made(script: Script, place: ast.expr, classes: set[str]) -> bool:
 def _handed_over(program: Program, given: _Given) -> Iterator[tuple[Script, ast.expr]]:
     """What the calls of its function give for the parameter that is `given`, and where."""
     function = given.script.function(given.place)
-    if function is None or not isinstance(given.value, ast.Name):
-        return
-    holder, bound = next(given.script.ancestors(function)), is_bound(given.script, function)
-    built = isinstance(holder, ast.ClassDef) and function.name == "__init__"
-    called = holder.name if built and isinstance(holder, ast.ClassDef) else function.name
-    for script, call in calls_named(program, called):
-        told = argument(call, function, given.value.id, bound=bound)
-        if told is not None and told is not call:
-            yield script, told
+    if function is not None and isinstance(given.value, ast.Name):
+        yield from told(program, given.script, function, given.value.id)
 
 
 def _is_another(program: Program, load: Call, built: Sequence[Call]) -> bool:
@@ -141,7 +133,7 @@ def _givings(program: Program, load: Call) -> list[_Given]:
     receiver, script = receiver_of(load), load.script
     if isinstance(receiver, ast.Name):
         return _of_variable(script, receiver)
-    holder = next((at for at in script.ancestors(load.node) if isinstance(at, ast.ClassDef)), None)
+    holder = script.class_round(load.node)
     own = kin(classes_of(program), holder) if holder and _is_of_self(receiver) else set()
     given = (at for each in program.scripts.values() for at in _given_in(each, each.tree))
     return [

@@ -120,18 +120,14 @@ def _is_a_layers(script: Script, call: ast.Call, deep: int = _DEEP) -> bool:
     match call.func:
         case ast.Attribute(value=ast.Name(id="self"), attr=name):
             functions = functions_by_name(script).get(name, ())
-            kind = _class_round(script, call)
-            if methods := [each for each in functions if _class_round(script, each) is kind]:
+            kind = script.class_round(call)
+            if methods := [each for each in functions if script.class_round(each) is kind]:
                 inside = (at for each in methods for at in calls_in(each))
                 return deep > 0 and any(_is_a_layers(script, at, deep - 1) for at in inside)
             return not _is_float32(script, call, name)
         case ast.Subscript(value=ast.Attribute(value=ast.Name(id="self"))):
             return True
     return False
-
-
-def _class_round(script: Script, node: ast.AST) -> ast.ClassDef | None:
-    return next((at for at in script.ancestors(node) if isinstance(at, ast.ClassDef)), None)
 
 
 def _is_float32(script: Script, call: ast.Call, name: str) -> bool:
@@ -146,7 +142,7 @@ def _kept_as(script: Script, node: ast.AST, name: str) -> list[ast.expr]:
     those that it inherits from.
     """
     classes = [at for at in script.nodes if isinstance(at, ast.ClassDef)]
-    kind = _class_round(script, node)
+    kind = script.class_round(node)
     parts = [part for at in with_bases(classes, kind) for part in ast.walk(at)] if kind else []
     given = [each for part in parts for each in (*given_by(part), *_registered(part))]
     values = (value for target, value in given if ast.unparse(target) == f"self.{name}")

@@ -188,7 +188,7 @@ def _named_weights(script: Script) -> set[ast.AST]:
 
 def _is_of_model(script: Script, call: ast.Call, ran: set[ast.AST]) -> bool:
     """Whether `call` stands in a class whose forward pass is among what `ran`."""
-    around = next((at for at in script.ancestors(call) if isinstance(at, ast.ClassDef)), None)
+    around = script.class_round(call)
     methods = [at for at in around.body if isinstance(at, Function)] if around else []
     own = script.function(call)
     return any(at.name == "forward" and at in ran for at in methods) and (

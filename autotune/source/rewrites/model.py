@@ -192,8 +192,8 @@ def _is_self(program: Program, call: Call, name: str) -> bool:
     """Whether the class that `call` stands in is called `name`, or one of that name derives from
     it, over others or not.
     """
-    around = [at for at in call.script.ancestors(call.node) if isinstance(at, ast.ClassDef)]
-    inside = around[0].name if around else ""
+    around = call.script.class_round(call.node)
+    inside = around.name if around else ""
     classes = classes_of(program)
     heirs = (with_bases(classes, at) for at in classes if at.name == name)
     return inside == name or any(at.name == inside for bases in heirs for at in bases)
