@@ -66,6 +66,23 @@ def parameters(function: Function) -> list[str]:
     return [at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)]
 
 
+def names_in(node: ast.AST) -> set[str]:
+    """The variables that `node` has."""
+    return {at.id for at in ast.walk(node) if isinstance(at, ast.Name)}
+
+
+def stored_names(node: ast.AST) -> set[str]:
+    """The variables that `node` gives a value."""
+    names = (at for at in ast.walk(node) if isinstance(at, ast.Name))
+    return {at.id for at in names if isinstance(at.ctx, ast.Store)}
+
+
+def shared_names(function: Function) -> set[str]:
+    """The variables of `function` that are also others'."""
+    shared = (at for at in ast.walk(function) if isinstance(at, ast.Global | ast.Nonlocal))
+    return {name for at in shared for name in at.names}
+
+
 def straight(block: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements of `block`, with those of its `with` blocks, which run whenever it does."""
     for statement in block:

@@ -5,11 +5,10 @@ import sys
 from typing import TypeGuard
 
 from autotune.source.edits import Place
-from autotune.source.loops.loss import names_in
 from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.reach import callers, calls_in
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, covers, last_name, names_in
 
 
 def first_line_of_training(program: Program, script: Script) -> int:

@@ -5,10 +5,9 @@ from collections.abc import Collection, Iterator
 
 from autotune.source.loops.around_training import loops_of_training, running_within
 from autotune.source.loops.beginnings import counters
-from autotune.source.loops.loss import names_in
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.script import Script, last_name
+from autotune.source.script import Script, last_name, names_in
 
 _DRAWS = frozenset(("random", "rand", "random_sample", "uniform"))
 _OF_A_NUMBER = frozenset(("float", "item"))

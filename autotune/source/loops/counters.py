@@ -6,11 +6,10 @@ Smaller batches are more batches: such a count would reach its end after fewer s
 import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from autotune.source.loops.indirect import Called, shared_names
-from autotune.source.loops.loss import names_in, stored_names
+from autotune.source.loops.indirect import Called
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, last_name, names_in, shared_names, stored_names
 
 _DECIDING = (ast.Mod, ast.FloorDiv, ast.Pow, ast.Mult)
 # What is called with a count and does no more than say or keep it.

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from autotune.source.loops.around_training import running
 from autotune.source.loops.condition import training_condition
-from autotune.source.loops.loss import BACKWARDS, given_names, loss_names, names_in, receiver_of
+from autotune.source.loops.loss import BACKWARDS, given_names, loss_names, receiver_of
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import callers, calls_in, reached
-from autotune.source.script import Function, Script, covers, is_method, last_name
+from autotune.source.script import Function, Script, covers, is_method, last_name, names_in
 
 _WITHOUT_GRADIENTS = frozenset({"no_grad", "set_grad_enabled", "inference_mode"})
 _CALLED = ("forward", "__call__")  # what runs of a class whose name is called

@@ -4,12 +4,12 @@ import ast
 from collections.abc import Iterator, Sequence, Set
 
 from autotune.source.loops.condition import are_options, code_in, given_code
-from autotune.source.loops.loss import receiver_of, stored_names
+from autotune.source.loops.loss import receiver_of
 from autotune.source.named import calls_named
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import argument_code, calls_in, is_bound
-from autotune.source.script import Function, Script, last_name, parameters
+from autotune.source.script import Function, Script, last_name, parameters, stored_names
 
 # fmt: off
 # Calls that give a loss of several, or of one another size; what others are given is no loss yet.

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from autotune.source.edits import Place
 from autotune.source.loops.around_training import loops_of_training, running_within
 from autotune.source.loops.evaluation import is_without_gradients
-from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.program import Program
 from autotune.source.reach import callers
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, covers, last_name, names_in, stored_names
 
 # Names of what is kept to try a model on.
 HELD_OUT = re.compile("eval|(?<!inter)val(?!ue)|(?<!la)test")  # no interval, value, latest

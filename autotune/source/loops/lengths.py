@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from autotune.source.loops.counters import SAYING
 from autotune.source.loops.iteration import WRAPPERS
 from autotune.source.loops.loop import TrainingLoop
-from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.loops.other_loaders import names_of
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import called_as, calls_in, functions_named, is_bound
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, last_name, names_in, stored_names
 
 # What the names of other things than loaders begin and end in.
 _DATA = ("set", "sets", "data", "sampler", "df", "idx", "ids", "indices", "files", "texts", "dict")

@@ -21,11 +21,11 @@ from autotune.source.loops.how_far import (
 from autotune.source.loops.late_terms import losses_of, without
 from autotune.source.loops.later_loader import HELD_OUT
 from autotune.source.loops.later_passes import Passes
-from autotune.source.loops.loss import BACKWARDS, names_in, stored_names
+from autotune.source.loops.loss import BACKWARDS
 from autotune.source.loops.one_training import loops_of_one_training
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, covers, last_name, names_in, stored_names
 
 # Names of how much there is in a step.
 _AMOUNT = re.compile(

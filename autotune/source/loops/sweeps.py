@@ -5,10 +5,17 @@ import re
 from collections.abc import Iterator
 
 from autotune.source.loops.around_training import loops_of_training
-from autotune.source.loops.loss import names_in
 from autotune.source.program import Program
 from autotune.source.reach import argument, callers, calls_in, is_bound
-from autotune.source.script import Function, Script, covers, given_to, is_method, last_name
+from autotune.source.script import (
+    Function,
+    Script,
+    covers,
+    given_to,
+    is_method,
+    last_name,
+    names_in,
+)
 
 # What makes another training of the same size.
 _ALIKE = re.compile(

@@ -7,11 +7,18 @@ from collections.abc import Set
 
 from autotune.source.calls.writes import assigned
 from autotune.source.loops.around_training import loops_of_training, running, running_within
-from autotune.source.loops.loss import names_in
 from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.reach import argument, calls_in, defaults_of, is_bound
-from autotune.source.script import Function, Script, given_to, is_guard, last_name, straight
+from autotune.source.script import (
+    Function,
+    Script,
+    given_to,
+    is_guard,
+    last_name,
+    names_in,
+    straight,
+)
 
 # torch.nn.Parameter, and what torch.nn.utils.prune has for single weights and for all of them.
 _REPLACE = (

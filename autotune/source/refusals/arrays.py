@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
-from autotune.source.loops.loss import GATHERING, names_in, stored_names
+from autotune.source.loops.loss import GATHERING
 from autotune.source.named import attributes_by_name, calls_named
 from autotune.source.program import Program
 from autotune.source.reach import argument_code, calls_in, functions_named
@@ -18,7 +18,15 @@ from autotune.source.refusals.kept_inside import (
     kept_attributes,
     kept_in,
 )
-from autotune.source.script import Function, Script, covers, last_name, parameters
+from autotune.source.script import (
+    Function,
+    Script,
+    covers,
+    last_name,
+    names_in,
+    parameters,
+    stored_names,
+)
 
 # fmt: off
 # Packages that make arrays of what they are given, and methods that do.

@@ -16,9 +16,8 @@ from autotune.source.loops.around_training import (
     running_within,
 )
 from autotune.source.loops.later_loader import HELD_OUT
-from autotune.source.loops.loss import stored_names
 from autotune.source.program import Program, Refusal
-from autotune.source.script import Function, Script, given_to, last_name, parameters
+from autotune.source.script import Function, Script, given_to, last_name, parameters, stored_names
 
 _DATASET = "dataset"
 # How it and what has it are named; not what makes another (`handle.create_dataset`).

@@ -6,11 +6,10 @@ import ast
 from collections.abc import Iterator, Sequence, Set
 
 from autotune.source.loops.around_training import own_loops, running
-from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.places import is_copy
 from autotune.source.program import Program
 from autotune.source.refusals.batch_uses import batch_of
-from autotune.source.script import Script, covers, is_method, straight
+from autotune.source.script import Script, covers, is_method, names_in, stored_names, straight
 
 _BY_NAME = "file_system"  # torch's other strategy of sharing them, without open files
 _KEEPING = frozenset(("append", "extend", "add", "put", "appendleft", "update"))

@@ -5,11 +5,10 @@ what is not written out yet, and of where the file is, and it may end without wr
 import ast
 from collections.abc import Iterator
 
-from autotune.source.loops.loss import stored_names
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.refusals.rewritten_files import making
-from autotune.source.script import last_name
+from autotune.source.script import last_name, stored_names
 
 _WRITING = frozenset(("write", "writelines", "writerow", "writerows"))
 # What writes at once, and to no file of the program's.

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence, Set
 from autotune.source.loops.around_training import Loop, loops_of_training, running
 from autotune.source.loops.condition import code_in, given_code
 from autotune.source.loops.late_terms import asks_for_kind, changes, late_term, without
-from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.places import backward_call
 from autotune.source.program import Program, Refusal
 from autotune.source.reach import argument, calls_in
-from autotune.source.script import Function, Script, last_name, parameters
+from autotune.source.script import Function, Script, last_name, names_in, parameters, stored_names
 
 _MODE = "self.training"  # the same in each step of a training
 _GOING_OVER = frozenset(("range", "enumerate", "len", "zip", "reversed", "sorted", "list"))

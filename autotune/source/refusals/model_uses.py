@@ -4,11 +4,10 @@ import ast
 import re
 from collections.abc import Collection
 
-from autotune.source.loops.loss import names_in
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.refusals.gathering import SAME_MEMORY, kept_outcome, merged_outcome
-from autotune.source.script import Function, Script, covers, given_to, last_name
+from autotune.source.script import Function, Script, covers, given_to, last_name, names_in
 
 _SAVING = "torch.save"
 # What gives the model itself.

@@ -4,12 +4,18 @@ import ast
 import functools
 from collections.abc import Iterator, Sequence
 
-from autotune.source.loops.indirect import shared_names
-from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import argument, functions_named, is_bound, reached
-from autotune.source.script import Function, Script, last_name, straight
+from autotune.source.script import (
+    Function,
+    Script,
+    last_name,
+    names_in,
+    shared_names,
+    stored_names,
+    straight,
+)
 
 # Calls between backward and step that look at no gradients: they note, print and count, choose
 # among what a model gives, ask for the time or a file, or tell what is finite, which scaled

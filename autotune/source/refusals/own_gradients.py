@@ -5,13 +5,13 @@ import contextlib
 import re
 from collections.abc import Collection, Iterator
 
-from autotune.source.loops.loss import GATHERING, stored_names
+from autotune.source.loops.loss import GATHERING
 from autotune.source.named import calls_named
 from autotune.source.places import Call, backward_call, step_call
 from autotune.source.program import Program, Refusal
 from autotune.source.reach import reached
 from autotune.source.refusals.gathering import SAME_MEMORY
-from autotune.source.script import Function, Script, is_none, last_name
+from autotune.source.script import Function, Script, is_none, last_name, stored_names
 
 _OPTIMIZER = re.compile(r"Optim|SGD|Adam", re.IGNORECASE)
 _TURNED = frozenset(("T", "mT", "H", "mH"))

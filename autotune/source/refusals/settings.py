@@ -16,13 +16,12 @@ from autotune.source.loops.around_training import (
     running,
     running_meanwhile,
 )
-from autotune.source.loops.loss import stored_names
 from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.reach import calls_in, functions_named, is_bound
 from autotune.source.refusals.dataset_changes import is_held_out
 from autotune.source.refusals.whose import MODULE, is_attribute, is_of_another, is_variable
-from autotune.source.script import Function, Script, given_to, last_name
+from autotune.source.script import Function, Script, given_to, last_name, stored_names
 
 _UNNAMED = ("setattr", "vars(", "__dict__", "globals(")  # by which attributes of any name are set
 _MODULE = "Module"

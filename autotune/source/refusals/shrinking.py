@@ -6,12 +6,11 @@ import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
-from autotune.source.loops.indirect import shared_names
 from autotune.source.program import Program
 from autotune.source.reach import is_bound
 from autotune.source.refusals.shrunk import shrunk
 from autotune.source.refusals.small_numbers import SMALLEST_NORMAL
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, last_name, shared_names
 
 # What is another for zero than for the smallest number.
 _LOGARITHMS = frozenset(("log", "log2", "log10", "log_", "rsqrt", "reciprocal"))

@@ -6,9 +6,8 @@ import ast
 from collections.abc import Collection, Iterator
 
 from autotune.source.loops.around_training import own_loops
-from autotune.source.loops.indirect import shared_names
 from autotune.source.program import Program
-from autotune.source.script import Function, Script, last_name, straight
+from autotune.source.script import Function, Script, last_name, shared_names, straight
 
 # What changes a tensor, or an array, by a factor, in its own memory.
 _BY_A_FACTOR = frozenset(("mul_", "multiply_"))

@@ -7,12 +7,11 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from autotune.source.loops.around_training import own_loops, running
-from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.loops.stages import later_stages
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.refusals.gathering import is_merged
-from autotune.source.script import Function, Script, given_to, last_name
+from autotune.source.script import Function, Script, given_to, last_name, names_in, stored_names
 
 _SAFETENSORS = ("safetensors.torch.save", "safetensors.torch.save_file")
 _STORAGES = ("untyped_storage", "storage")
