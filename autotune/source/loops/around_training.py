@@ -45,7 +45,7 @@ def own_loops(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
         return [], []
     place, in_library = own[0], own[0] is not program.places.backward
     script = program.scripts[place.path]
-    held = [at for at in script.nodes if _covers(at, place.line)]
+    held = [at for at in script.nodes if isinstance(at, ast.stmt) and covers(at, place.line)]
     if not held:
         return [], []
     inner, outer = list[ast.AST](), list[ast.AST]()
@@ -155,7 +155,3 @@ def _beginning_at(program: Program, places: Collection[Place]) -> set[ast.AST]:
         if isinstance(node, Function | ast.Lambda)
         if (path, script.first_line(node)) in lines
     }
-
-
-def _covers(node: ast.AST, line: int) -> bool:
-    return isinstance(node, ast.stmt) and covers(node, line)

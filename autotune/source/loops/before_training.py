@@ -2,7 +2,6 @@
 
 import ast
 import sys
-from typing import TypeGuard
 
 from autotune.source.edits import Place
 from autotune.source.named import calls_named
@@ -94,12 +93,9 @@ def _leading(program: Program) -> set[str]:
 def _round(program: Program, place: Place) -> Function | None:
     """The innermost function round `place`."""
     script = program.scripts.get(place.path)
-    around = [at for at in script.nodes if _covers(at, place.line)] if script else []
+    functions = [at for at in script.nodes if isinstance(at, Function)] if script else []
+    around = [at for at in functions if covers(at, place.line)]
     return around[-1] if around else None
-
-
-def _covers(node: ast.AST, line: int) -> TypeGuard[Function]:
-    return isinstance(node, Function) and covers(node, line)
 
 
 def _calls_by_function(script: Script) -> dict[Function | None, list[ast.Call]]:

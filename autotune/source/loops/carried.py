@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from autotune.source.loops.iteration import loop_that_trains
 from autotune.source.program import Program
 from autotune.source.reach import functions_named
-from autotune.source.script import Function, given_to, last_name, straight
+from autotune.source.script import Function, given_to, last_name, names_in, straight
 
 _BESTS = frozenset(("max", "min", "sum", "maximum", "minimum", "add"))
 _OF_A_NUMBER = frozenset(("item", "float", "len"))
@@ -44,7 +44,7 @@ def _of_batch(loop: ast.For) -> set[str]:
     found = set(_targets([loop.target]))
     assigns = [at for each in loop.body for at in ast.walk(each) if isinstance(at, ast.Assign)]
     for node in assigns:
-        if found & {at.id for at in ast.walk(node.value) if isinstance(at, ast.Name)}:
+        if found & names_in(node.value):
             found |= set(_targets(node.targets))
     return found
 

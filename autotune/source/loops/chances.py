@@ -128,10 +128,8 @@ def _after(script: Script, branch: ast.If) -> list[ast.stmt]:
     """What comes after `branch` where it is left by its end (`return`), in the same block."""
     if not isinstance(branch.body[-1], ast.Return | ast.Continue):
         return []
-    above = next(script.ancestors(branch))
-    blocks = (getattr(above, name, []) for name in ("body", "orelse", "finalbody"))
-    block = next((each for each in blocks if branch in each), [])
-    return block[block.index(branch) + 1 :] if block else []
+    block = script.block(branch)
+    return block[block.index(branch) + 1 :]
 
 
 def _calls(block: list[ast.stmt] | list[ast.expr]) -> frozenset[str]:

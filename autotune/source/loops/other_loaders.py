@@ -9,7 +9,15 @@ from autotune.source.named import calls_named
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import argument, argument_code, is_bound, told
-from autotune.source.script import Function, Script, given_to, last_name, parameters, root_name
+from autotune.source.script import (
+    Function,
+    Script,
+    given_to,
+    last_name,
+    parameters,
+    root_name,
+    stored_names,
+)
 
 _COMPREHENSIONS = ast.DictComp | ast.GeneratorExp | ast.ListComp
 
@@ -41,8 +49,7 @@ def _comes_to(builds: Call, function: Function, called: ast.Call) -> bool:
     `if split == "train":` and it is given another constant for `split`.
     """
     script, bound = builds.script, is_bound(builds.script, function)
-    kept = set(parameters(function))
-    kept -= {at.id for at in ast.walk(function) if isinstance(at, ast.Name) and not _loads(at)}
+    kept = set(parameters(function)) - stored_names(function)
     for above in script.statements_to(builds.node):
         holder = next(script.ancestors(above))
         match holder:
@@ -56,10 +63,6 @@ def _comes_to(builds: Call, function: Function, called: ast.Call) -> bool:
                 if isinstance(given, ast.Constant) and (given.value == wanted) != inside:
                     return False
     return True
-
-
-def _loads(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Load)
 
 
 def _is_own(script: Script, called: ast.expr) -> bool:

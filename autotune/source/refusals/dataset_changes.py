@@ -17,7 +17,15 @@ from autotune.source.loops.around_training import (
 )
 from autotune.source.loops.later_loader import HELD_OUT
 from autotune.source.program import Program, Refusal
-from autotune.source.script import Function, Script, given_to, last_name, parameters, stored_names
+from autotune.source.script import (
+    Function,
+    Script,
+    given_to,
+    last_name,
+    names_in,
+    parameters,
+    stored_names,
+)
 
 _DATASET = "dataset"
 # How it and what has it are named; not what makes another (`handle.create_dataset`).
@@ -106,11 +114,8 @@ def _is_put_back(script: Script, node: ast.stmt) -> bool:
     """Whether what `node` sets to a constant is set to one for a while only: its block does so
     twice, before and after it evaluates.
     """
-    around = next(script.ancestors(node), None)
-    blocks = (getattr(around, field, []) for field in ("body", "orelse", "finalbody"))
-    block = next((each for each in blocks if isinstance(each, list) and node in each), [])
-    alike = [at for at in block if _constant_set(at) and _constant_set(at) == _constant_set(node)]
-    return len(alike) > 1
+    code = _constant_set(node)
+    return code != "" and [_constant_set(at) for at in script.block(node)].count(code) > 1
 
 
 def _is_set_alike(program: Program, ran: set[ast.AST], node: ast.stmt) -> bool:
@@ -129,7 +134,7 @@ def _told(node: ast.AST) -> tuple[str, str] | None:
     match node:
         case ast.Expr(value=ast.Call(func=ast.Attribute(attr=method), args=args, keywords=named)):
             given = [*args, *(each.value for each in named)]
-            names = {at.id for each in given for at in ast.walk(each) if isinstance(at, ast.Name)}
+            names = set[str]().union(*map(names_in, given))
             if given and all(name[:1].isupper() for name in names):
                 return method, ", ".join(map(ast.unparse, given))
     return None
@@ -204,8 +209,7 @@ def _may_change(method: ast.FunctionDef) -> bool:
 
 
 def _has_self(part: ast.expr) -> bool:
-    names = {each.id for each in ast.walk(part) if isinstance(each, ast.Name)}
-    return bool(names & {"self", "super"})
+    return bool(names_in(part) & {"self", "super"})
 
 
 def _changed(node: ast.stmt, changers: Collection[str], readers: Collection[str]) -> list[ast.expr]:
@@ -239,7 +243,7 @@ def _is_dataset(script: Script, changed: ast.expr, name: str, builder: Function 
     if not isinstance(changed, ast.Name):
         return True
     loops = (at for at in script.ancestors(changed) if isinstance(at, ast.For))
-    drawn = {leaf.id for at in loops for leaf in ast.walk(at.target) if isinstance(leaf, ast.Name)}
+    drawn = set[str]().union(*(names_in(at.target) for at in loops))
     function = script.function(changed)
     is_batch = function is not None and function.name == "forward" and name in parameters(function)
     is_another = function is not builder and (is_batch or _is_another(script, changed))

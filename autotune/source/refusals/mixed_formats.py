@@ -11,7 +11,7 @@ from autotune.source.named import functions_by_name
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.refusals.kept_inside import OTHER_FORMAT, forward_methods, given_by
-from autotune.source.script import Function, Script, is_method, is_none, last_name
+from autotune.source.script import Function, Script, is_method, is_none, last_name, names_in
 
 # Methods that put their last argument into their tensor, both of one format.
 _PUTTING = frozenset(("index_add_", "index_copy_", "index_put_", "masked_scatter_", "scatter_"))
@@ -178,7 +178,7 @@ def _is_of_a_layer(script: Script, method: Function, into: ast.expr, deep: int =
     """Whether `into` comes from what a layer gives, too."""
     if any(_is_a_layers(script, call) for call in calls_in(into)):
         return True
-    names = {at.id for at in ast.walk(into) if isinstance(at, ast.Name)} - {"self", "torch"}
+    names = names_in(into) - {"self", "torch"}
     made = _made(method, names) if deep else ()
     return any(_is_of_a_layer(script, method, value, deep - 1) for value in made)
 

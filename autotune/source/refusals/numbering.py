@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from autotune.source.calls.writes import assigned
-from autotune.source.script import Function, last_name, parameters
+from autotune.source.script import Function, last_name, parameters, shared_names, stored_names
 
 # By which tables count, or remember what came.
 _COUNTING = frozenset(("update", "subtract", "add", "append", "appendleft", "extend"))
@@ -272,15 +272,5 @@ def _is_kept(function: Function, part: ast.expr) -> bool:
     if not isinstance(part, ast.Name):
         return False
     given = set(parameters(function))
-    own = {
-        at.id
-        for at in ast.walk(function)
-        if isinstance(at, ast.Name) and isinstance(at.ctx, ast.Store)
-    }
-    wide = {
-        name
-        for at in ast.walk(function)
-        if isinstance(at, ast.Global | ast.Nonlocal)
-        for name in at.names
-    }
-    return part.id in _ITSELF or part.id not in (own | given) - wide
+    own = stored_names(function) | given
+    return part.id in _ITSELF or part.id not in own - shared_names(function)

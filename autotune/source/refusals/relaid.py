@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from autotune.source.loops.around_training import loops_of_training, running_within
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.script import Script, last_name, parameters
+from autotune.source.script import Script, last_name, names_in, parameters
 
 # What gives numbers in the order in memory that it is given them in, or what has no order to give
 # on: one number, or one for each row.
@@ -61,7 +61,7 @@ def _keeps_order(
         return False
     if whole and isinstance(value, ast.Call) and last_name(value.func) in _FEWER:
         return False
-    read = {at.id for at in ast.walk(value) if isinstance(at, ast.Name)} - known
+    read = names_in(value) - known
     given = [each for name in read for each in _given(script, value, name)]
     whole = whole and isinstance(value, ast.Name)
     if whole and read and (not given or None in given):

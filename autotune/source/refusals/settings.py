@@ -21,7 +21,7 @@ from autotune.source.program import Program
 from autotune.source.reach import calls_in, functions_named, is_bound
 from autotune.source.refusals.dataset_changes import is_held_out
 from autotune.source.refusals.whose import MODULE, is_attribute, is_of_another, is_variable
-from autotune.source.script import Function, Script, given_to, last_name, stored_names
+from autotune.source.script import Function, Script, given_to, last_name, names_in, stored_names
 
 _UNNAMED = ("setattr", "vars(", "__dict__", "globals(")  # by which attributes of any name are set
 _MODULE = "Module"
@@ -203,10 +203,9 @@ def _changes(program: Program, call: ast.Call, given: ast.expr, known: frozenset
 
 def _parts_of(function: Function, own: Collection[str]) -> set[str]:
     """The variables of `function` that show a part of its `own`."""
-    names = {at.id for at in ast.walk(function) if isinstance(at, ast.Name)}
     return {
         name
-        for name in names
+        for name in names_in(function)
         if any(last_name(whole_of(at)) in own for at in shown_by(name, function))
     }
 

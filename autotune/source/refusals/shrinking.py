@@ -10,7 +10,14 @@ from autotune.source.program import Program
 from autotune.source.reach import is_bound
 from autotune.source.refusals.shrunk import shrunk
 from autotune.source.refusals.small_numbers import SMALLEST_NORMAL
-from autotune.source.script import Function, Script, last_name, shared_names
+from autotune.source.script import (
+    Function,
+    Script,
+    last_name,
+    parameters,
+    shared_names,
+    stored_names,
+)
 
 # What is another for zero than for the smallest number.
 _LOGARITHMS = frozenset(("log", "log2", "log10", "log_", "rsqrt", "reciprocal"))
@@ -92,7 +99,7 @@ class _Text:
         for script, function in program.functions():
             self._functions.setdefault(function.name, []).append((script, function))
         self._own = {
-            function: set(_names_of(function)) - shared_names(function)
+            function: {*parameters(function), *stored_names(function)} - shared_names(function)
             for functions in self._functions.values()
             for _, function in functions
         }
@@ -171,12 +178,3 @@ class _Text:
                 own = function is None or name in self._own[function]
                 return [(function if own else None, name)]
         return []
-
-
-def _names_of(function: Function) -> Iterator[str]:
-    """Its parameters and variables."""
-    given = function.args
-    yield from (each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs))
-    for at in ast.walk(function):
-        if isinstance(at, ast.Name) and isinstance(at.ctx, ast.Store):
-            yield at.id

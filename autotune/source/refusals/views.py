@@ -118,7 +118,7 @@ def _makes_up(script: Script, call: ast.Call) -> bool:
     that was put in order: a term of a loss by the wrong elements may be too small to be seen in it.
     """
     given = [call.func, *given_to(call)]
-    names = {at.id for each in given for at in ast.walk(each) if isinstance(at, ast.Name)}
+    names = set[str]().union(*map(names_in, given))
     around = script.function(call) or script.tree
     given += (
         at.value
@@ -129,8 +129,7 @@ def _makes_up(script: Script, call: ast.Call) -> bool:
 
 
 def _bound(assignment: ast.Assign) -> set[str]:
-    targets = (at for target in assignment.targets for at in ast.walk(target))
-    return {at.id for at in targets if isinstance(at, ast.Name)}
+    return set[str]().union(*map(names_in, assignment.targets))
 
 
 def _is_read(script: Script, call: ast.Call) -> bool:

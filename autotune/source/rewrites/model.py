@@ -14,7 +14,7 @@ from autotune.source.meanings import meaning
 from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.refusals.changed_model import check_program, check_uses
-from autotune.source.script import Script, parameters, parse, root_name
+from autotune.source.script import Script, parameters, parse, root_name, stored_names
 
 _WHERE = "what builds the optimizer, before which it goes,"
 _SECOND_CHOICE = "model_"  # before the name of a variable that the file has a use for
@@ -228,16 +228,14 @@ def _check_rebinding(call: Call, name: str, code: str, hand_step: str) -> None:
     function = call.script.function(call.node)
     if function is None or not _is_parameter(call, name):
         return
-    stored = [at for at in ast.walk(parse(code)) if isinstance(at, ast.Name) and at.id == name]
-    if any(isinstance(at.ctx, ast.Store) for at in stored):
+    if name in stored_names(parse(code)):
         reason = f"{name} is a parameter of {function.name}(): its caller would keep the old model"
         raise call.refusal(reason, hand_step)
 
 
 def _own_variables(code: str, model: str) -> list[str]:
     """The variables that `code` binds, but for the model itself."""
-    names = (at for at in ast.walk(parse(code)) if isinstance(at, ast.Name))
-    return sorted({at.id for at in names if isinstance(at.ctx, ast.Store)} - {model})
+    return sorted(stored_names(parse(code)) - {model})
 
 
 def _spellings(code: str, model: str) -> list[str]:
