@@ -70,6 +70,18 @@ def _targets(target: ast.expr) -> list[ast.expr]:
     return [target]
 
 
+def given_values(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What `node` assigns which value: side by side, each its own (`x, y = x.cuda(), y.cuda()`)."""
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+            yield from zip(targets, values, strict=False)
+        case ast.Assign(targets=targets, value=value):
+            each = [at.elts if isinstance(at, ast.Tuple) else [at] for at in targets]
+            yield from ((target, value) for some in each for target in some)
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            yield target, value
+
+
 def written_into(node: ast.AST) -> Iterator[ast.expr]:
     """What `node` changes the inside of: items of it, by an operator, by a method
     (`table.index_copy_(...)`, `pool.append(...)`), or by a function that is given one for its

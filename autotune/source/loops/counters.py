@@ -6,6 +6,7 @@ Smaller batches are more batches: such a count would reach its end after fewer s
 import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from autotune.source.calls.writes import given_values
 from autotune.source.loops.indirect import Called
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
@@ -106,17 +107,10 @@ def _made_from(body: Sequence[ast.AST], names: set[str], late: int) -> set[str]:
     anew = set[str]().union(*(stored_names(at) for at in early if at not in under))
     pairs: list[tuple[ast.expr, ast.expr]]
     for node in body:
-        match node:
-            case ast.Assign(targets=[ast.Tuple(elts=places)], value=ast.Tuple(elts=values)):
-                pairs = list(zip(places, values, strict=False))
-            case ast.Assign(targets=places, value=value):
-                pairs = [(place, value) for place in places]
-            case ast.AugAssign(target=target, value=value):
-                pairs = [(target, value)]
-            case ast.NamedExpr(target=name, value=value):
-                pairs = [(name, value)]
-            case _:
-                continue
+        if isinstance(node, ast.AugAssign | ast.NamedExpr):
+            pairs = [(node.target, node.value)]
+        else:
+            pairs = list(given_values(node))
         for place, value in pairs:
             decided = node in under and not _is_zero(value)
             decided &= place.lineno < late or not stored_names(place) <= anew

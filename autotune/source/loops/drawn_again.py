@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from autotune.source.calls.writes import given_values
 from autotune.source.loops.indirect import Called, called_in
 from autotune.source.loops.iteration import WRAPPERS, loop_that_trains
 from autotune.source.program import Program
@@ -126,19 +127,7 @@ def _kept(program: Program, function: Called, holder: ast.ClassDef, name: str) -
     for method in (at for at in holder.body if isinstance(at, Function)):
         by = Called(script=function.script, node=method)
         named = called_as(function.script, method)
-        for target, value in _assigned(method):
+        for target, value in (pair for at in ast.walk(method) for pair in given_values(at)):
             if isinstance(target, ast.Attribute) and isinstance(value, ast.Name):
                 found |= _given(calls, by, named, value.id) if target.attr == name else set()
     return found
-
-
-def _assigned(function: Function) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Each target in `function` with its value, of `self.a, self.b = a, b` one by one."""
-    for node in ast.walk(function):
-        match node:
-            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
-                yield from zip(targets, values, strict=False)
-            case ast.Assign(targets=targets, value=value):
-                yield from ((target, value) for target in targets)
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
-                yield target, value

@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from autotune.source.calls.writes import given_values
 from autotune.source.loops.counters import SAYING
 from autotune.source.loops.iteration import WRAPPERS
 from autotune.source.loops.loop import TrainingLoop
@@ -64,14 +65,9 @@ def _is_a_part(script: Script, value: ast.expr, known: set[str]) -> bool:
     """
     if not isinstance(value, ast.Name) or value.id in known:
         return False
-    given = list[ast.expr]()
-    for node in ast.walk(script.function(value) or script.tree):
-        match node:
-            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
-                pairs = zip(map(last_name, targets), values, strict=False)
-                given += [each for name, each in pairs if name == value.id]
-            case ast.Assign(value=each) if value.id in stored_names(node):
-                given.append(each)
+    within = ast.walk(script.function(value) or script.tree)
+    pairs = (pair for at in within for pair in given_values(at))
+    given = [each for target, each in pairs if value.id in stored_names(target)]
     parts = (isinstance(at, ast.Subscript) and isinstance(at.slice, ast.Slice) for at in given)
     return bool(given) and all(parts)
 

@@ -5,6 +5,7 @@ holds an open file for as long as anything of it lives, of which a process may h
 import ast
 from collections.abc import Iterator, Sequence, Set
 
+from autotune.source.calls.writes import given_values
 from autotune.source.loops.around_training import own_loops, running
 from autotune.source.places import is_copy
 from autotune.source.program import Program
@@ -119,15 +120,9 @@ def _is_drawn(value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and ast.unparse(value.func) == "next"
 
 
-def _given(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """What `node` gives which value: side by side, each its own (`x, y = x.cuda(), y.cuda()`)."""
-    match node:
-        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
-            yield from zip(names, values, strict=False)
-        case ast.Assign(targets=targets, value=value):
-            yield from ((target, value) for target in targets)
-        case ast.For(target=target, iter=value):
-            yield target, value
+def _given(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
+    """What `node` gives which value."""
+    return [(node.target, node.iter)] if isinstance(node, ast.For) else list(given_values(node))
 
 
 def _before(

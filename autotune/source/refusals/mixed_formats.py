@@ -6,11 +6,12 @@ import ast
 from collections.abc import Collection, Iterator, Set
 from itertools import pairwise
 
+from autotune.source.calls.writes import given_values
 from autotune.source.loops.kinds import with_bases
 from autotune.source.named import functions_by_name
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.refusals.kept_inside import OTHER_FORMAT, forward_methods, given_by
+from autotune.source.refusals.kept_inside import OTHER_FORMAT, forward_methods
 from autotune.source.script import Function, Script, is_method, is_none, last_name, names_in
 
 # Methods that put their last argument into their tensor, both of one format.
@@ -144,7 +145,7 @@ def _kept_as(script: Script, node: ast.AST, name: str) -> list[ast.expr]:
     classes = [at for at in script.nodes if isinstance(at, ast.ClassDef)]
     kind = script.class_round(node)
     parts = [part for at in with_bases(classes, kind) for part in ast.walk(at)] if kind else []
-    given = [each for part in parts for each in (*given_by(part), *_registered(part))]
+    given = [each for part in parts for each in (*given_values(part), *_registered(part))]
     values = (value for target, value in given if ast.unparse(target) == f"self.{name}")
     return [at for at in values if not is_none(at)]
 

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from autotune.source.calls.writes import given_values
 from autotune.source.program import Program
 from autotune.source.script import last_name
 
@@ -87,11 +88,7 @@ def _adds(node: ast.expr, numbers: set[str]) -> bool:
 def _numbers(function: ast.AST) -> set[str]:
     """The names that the number of workers has there."""
     found = {_NUMBER}
-    for node in ast.walk(function):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                found |= {name} if last_name(value) in found else set()
-            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
-                pairs = zip(map(last_name, names), map(last_name, values), strict=False)
-                found |= {name for name, value in pairs if value in found}
+    for target, value in (pair for at in ast.walk(function) for pair in given_values(at)):
+        if isinstance(target, ast.Name) and last_name(value) in found:
+            found.add(target.id)
     return found
