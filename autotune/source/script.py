@@ -96,6 +96,11 @@ def covers(node: ast.expr | ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
+def first_line(statement: ast.stmt | ast.Lambda) -> int:
+    """The line on which `statement` begins, its decorators included."""
+    return int(min(at.lineno for at in (statement, *getattr(statement, "decorator_list", ()))))
+
+
 def is_method(call: ast.AST, name: str) -> bool:
     """Whether `call` is `something.name(...)`."""
     return (
@@ -175,10 +180,6 @@ class Script:
             column = len(text.encode()[:column].decode(errors="ignore"))
         return self.line_start(line) + column
 
-    def first_line(self, statement: ast.stmt | ast.Lambda) -> int:
-        """The line on which `statement` begins, its decorators included."""
-        return int(min(at.lineno for at in (statement, *getattr(statement, "decorator_list", ()))))
-
     def last_line(self, statement: ast.stmt) -> int:
         """The line on which `statement` ends."""
         assert statement.end_lineno is not None
@@ -186,14 +187,14 @@ class Script:
 
     def indent(self, statement: ast.stmt) -> str:
         """The white space before `statement` on its line."""
-        line = self.line_text(self.first_line(statement))
+        line = self.line_text(first_line(statement))
         return line[: len(line) - len(line.lstrip(" \t\f"))]
 
     def owns_its_lines(self, statement: ast.stmt) -> bool:
         """Whether nothing but white space, a last semicolon and a comment shares its lines."""
-        before = self.text[self.line_start(self.first_line(statement)) : self.start(statement)]
+        before = self.text[self.line_start(first_line(statement)) : self.start(statement)]
         after = self.text[self.end(statement) : self.line_start(self.last_line(statement) + 1)]
-        decorated = self.first_line(statement) != statement.lineno
+        decorated = first_line(statement) != statement.lineno
         following = after.strip().removeprefix(";").lstrip()
         return (decorated or not before.strip()) and following[:1] in ("", "#")
 

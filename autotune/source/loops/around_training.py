@@ -8,7 +8,7 @@ from autotune.source.edits import Place
 from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.reach import callers, is_bound, reached, run_with, running_parts
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, covers, first_line, last_name
 
 Loop = ast.For | ast.While
 
@@ -153,5 +153,5 @@ def _beginning_at(program: Program, places: Collection[Place]) -> set[ast.AST]:
         for path, script in program.scripts.items()
         for node in script.nodes
         if isinstance(node, Function | ast.Lambda)
-        if (path, script.first_line(node)) in lines
+        if (path, first_line(node)) in lines
     }

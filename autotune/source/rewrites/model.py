@@ -14,7 +14,14 @@ from autotune.source.meanings import meaning
 from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.refusals.changed_model import check_program, check_uses
-from autotune.source.script import Script, parameters, parse, root_name, stored_names
+from autotune.source.script import (
+    Script,
+    first_line,
+    parameters,
+    parse,
+    root_name,
+    stored_names,
+)
 
 _WHERE = "what builds the optimizer, before which it goes,"
 _SECOND_CHOICE = "model_"  # before the name of a variable that the file has a use for
@@ -83,7 +90,7 @@ def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> 
         return program
     check_uses(program, edit, call, model, hand_step)
     own = replace(own, code=_with_free_names(script, own.code, name))
-    first = script.first_line(call.statement)
+    first = first_line(call.statement)
     try:
         imports = imports_added(script, [*edit.imports, *own.imports], until=first)
     except Refusal as refusal:
@@ -183,7 +190,7 @@ def _function_added(call: Call, code: str, hand_step: str) -> list[Change]:
         if wanted.name in {*script.own_names(), *script.imports}:
             reason = f"the file uses the name {wanted.name} for something else"
             raise call.refusal(reason, hand_step)
-        first = script.first_line(call.statement)
+        first = first_line(call.statement)
         return [defined_after_imports(script, code.strip().splitlines(), until=first)]
     return []
 

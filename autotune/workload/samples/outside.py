@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune.source.meanings import imported_names
-from autotune.source.script import tree_of
+from autotune.source.script import first_line, tree_of
 from autotune.workload.program.names import stored_names
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -84,12 +84,6 @@ def _outside(tree: ast.Module, makers: frozenset[int]) -> Iterator[At]:
             for child in ast.iter_child_nodes(at.node)
             if not isinstance(child, FUNCTIONS) or first_line(child) not in makers
         ]
-
-
-def first_line(function: FunctionNode) -> int:
-    """As its code has it: that of its first decorator."""
-    decorators: list[ast.expr] = getattr(function, "decorator_list", [])
-    return min([function.lineno, *(each.lineno for each in decorators)])
 
 
 @functools.lru_cache(maxsize=1024)
