@@ -7,12 +7,13 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
 from autotune.source.script import Function, last_name, tree_of
 from autotune.source.standing import PLAIN, OptionValue, Standing
-from autotune.workload.places import is_users
+from autotune.workload.places import frames, is_users
 from autotune.workload.program.framework import OURS
 from autotune.workload.program.script import run_script
 from autotune.workload.samples.asked import is_users_class
@@ -37,7 +38,8 @@ def standing(written: Written) -> tuple[Standing, ...]:
     outer: _Scope | None = None
     again = False
     files: dict[str, _Scope] = {}
-    for frame in reversed(list(_frames())):
+    since_its_start = takewhile(lambda each: each.f_code is not run_script.__code__, frames())
+    for frame in reversed(list(since_its_start)):
         path = frame.f_code.co_filename
         if is_users(path):
             outer = _Scope.of(frame, outer, again)
@@ -48,14 +50,6 @@ def standing(written: Written) -> tuple[Standing, ...]:
         elif not path.startswith(OURS) and _ONCE.isdisjoint(path.split(os.sep)):
             again, outer = True, None
     return tuple(each for each in found if each.values or each.there)
-
-
-def _frames() -> Iterator[FrameType]:
-    """From here out to where the program begins."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code is not run_script.__code__:
-        yield frame
-        frame = frame.f_back
 
 
 class _Scope:
