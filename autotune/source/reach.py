@@ -232,6 +232,14 @@ def run_with(node: ast.AST) -> Iterator[ast.AST]:
             yield from run_with(inner)
 
 
+def own_code(scope: ast.AST) -> Iterator[ast.AST]:
+    """What is in a function or a file, but for what is in functions and classes in that."""
+    for inner in ast.iter_child_nodes(scope):
+        yield inner
+        if not isinstance(inner, Function | ast.ClassDef | ast.Lambda):
+            yield from own_code(inner)
+
+
 @functools.lru_cache(maxsize=1024)
 def _behind(script: Script) -> Mapping[str, Sequence[ast.AST]]:
     """What stands behind each name: definitions, and the values given to variables and
@@ -259,7 +267,10 @@ def _behind_made(script: Script) -> Mapping[str, Sequence[ast.AST]]:
         within = isinstance(next(script.ancestors(node), None), ast.ClassDef)
         if isinstance(node, Function):
             found.setdefault(f"{'.' * within}{node.name}", []).append(node)
-            found.setdefault(f"{node.name}()", []).extend(_given_back(node))
+            values = (at.value for at in ast.walk(node) if isinstance(at, ast.Return) and at.value)
+            found.setdefault(f"{node.name}()", []).extend(
+                run for at in values for run in _run_by(at)
+            )
         elif isinstance(node, ast.ClassDef):
             found.setdefault(node.name, []).append(node)
             called = (at for at in node.body if isinstance(at, Function) and at.name in _CALLED)
@@ -270,13 +281,6 @@ def _behind_made(script: Script) -> Mapping[str, Sequence[ast.AST]]:
                 name = f"{'.' * of_object}{last_name(target)}"
                 found.setdefault(name, []).extend(_run_by(node.value))
     return found
-
-
-def _given_back(function: Function) -> Iterator[ast.AST]:
-    """What a call of that runs which `function` gives back."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Return) and node.value is not None:
-            yield from _run_by(node.value)
 
 
 def _run_by(value: ast.expr) -> Iterator[ast.AST]:

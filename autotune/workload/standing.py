@@ -11,6 +11,7 @@ from itertools import takewhile
 from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
+from autotune.source.reach import own_code
 from autotune.source.script import Function, last_name, tree_of
 from autotune.source.standing import PLAIN, OptionValue, Standing
 from autotune.workload.places import frames, is_users
@@ -72,7 +73,7 @@ class _Scope:
         self.node, self._tree = node, tree
         self.file = self
         self._frame, self._line = frame, frame.f_lineno
-        self._own = list(_own(node))
+        self._own = list(own_code(node))
         loops = [at.lineno for at in self._own if isinstance(at, _LOOPS) and _has(at, self._line)]
         self._from = min(loops, default=self._line)
         self._variables = _variables(frame)
@@ -194,14 +195,6 @@ class _Scope:
                     return dict.get(owner, name, _NOTHING)
                 return _attribute(owner, name) if isinstance(part, ast.Attribute) else _NOTHING
         return _NOTHING
-
-
-def _own(node: ast.AST) -> Iterator[ast.AST]:
-    """What is in a function or a file, but for what is in functions and classes in that."""
-    for inner in ast.iter_child_nodes(node):
-        yield inner
-        if not isinstance(inner, Function | ast.ClassDef | ast.Lambda):
-            yield from _own(inner)
 
 
 def _asks(node: ast.AST) -> bool:

@@ -1,11 +1,11 @@
 """Whose an attribute or a variable is that a program's text sets, as far as names tell."""
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from autotune.source.handed_on import called_objects
 from autotune.source.program import Program
-from autotune.source.reach import calls_in
+from autotune.source.reach import calls_in, own_code
 from autotune.source.script import Function, Script, last_name
 
 MODULE = "<module>"
@@ -102,7 +102,7 @@ def _binds(function: Function, name: str) -> bool:
     if any(each.arg == name for each in given):
         return True
     bound = False
-    for node in _own_nodes(function):
+    for node in own_code(function):
         match node:
             case ast.Global(names=names) | ast.Nonlocal(names=names) if name in names:
                 return False
@@ -113,18 +113,8 @@ def _binds(function: Function, name: str) -> bool:
 
 def _lends(function: Function, name: str) -> bool:
     """Whether a function or class inside `function` reads that variable of it."""
-    own = {node for node in _own_nodes(function) if isinstance(node, ast.Name)}
+    own = {node for node in own_code(function) if isinstance(node, ast.Name)}
     return any(
         isinstance(node, ast.Name) and node.id == name and node not in own
         for node in ast.walk(function)
     )
-
-
-def _own_nodes(function: Function) -> Iterator[ast.AST]:
-    """What `function` runs itself: without the functions and classes inside it."""
-    waiting: list[ast.AST] = list(function.body)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if not isinstance(node, Function | ast.ClassDef | ast.Lambda):
-            waiting += ast.iter_child_nodes(node)
