@@ -2,15 +2,11 @@
 
 import ast
 import functools
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 
 from autotune.source.edits import Place, Places
-from autotune.source.script import Function, Script
-
-_LINE_END = re.compile(r"\r\n|\n|\r")
-
+from autotune.source.script import NEWLINE, Function, Script
 
 BYTE_ORDER_MARK = "\ufeff"
 
@@ -168,7 +164,7 @@ def _moved_places(
             offset = script.offset(place.line, place.column)
         after = _moved_offset(script.text, offset, changes[place.path])
         text = new[place.path].text[:after]
-        number = 1 + len(_LINE_END.findall(text))
+        number = 1 + len(NEWLINE.findall(text))
         if place.column is None:
             return replace(place, line=number)
         column = len(text[new[place.path].line_start(number) :].encode())
@@ -192,8 +188,8 @@ def _moved_offset(text: str, offset: int, changes: list[Change]) -> int:
             shift += len(change.text) - (change.end - change.start)
             continue
         if change.start < offset:
-            lines = len(_LINE_END.findall(text[change.start : offset]))
-            ends = [match.end() for match in _LINE_END.finditer(change.text)]
+            lines = len(NEWLINE.findall(text[change.start : offset]))
+            ends = [match.end() for match in NEWLINE.finditer(change.text)]
             kept = ends[min(lines, len(ends)) - 1] if lines and ends else 0
             return change.start + shift + kept
         break

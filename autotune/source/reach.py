@@ -8,8 +8,8 @@ from autotune.source.named import calls_named, functions_by_name
 from autotune.source.program import Program
 from autotune.source.script import Function, Script, last_name, root_name
 
-_CALLED = ("forward", "__call__")  # where an object of a class is called
-_RUNNING = ("__init__", "__enter__", "__exit__", *_CALLED)  # where a class is, or an object of it
+CALLED = ("forward", "__call__")  # where an object of a class is called
+_RUNNING = ("__init__", "__enter__", "__exit__", *CALLED)  # where a class is, or an object of it
 
 
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:
@@ -273,7 +273,7 @@ def _behind_made(script: Script) -> Mapping[str, Sequence[ast.AST]]:
             )
         elif isinstance(node, ast.ClassDef):
             found.setdefault(node.name, []).append(node)
-            called = (at for at in node.body if isinstance(at, Function) and at.name in _CALLED)
+            called = (at for at in node.body if isinstance(at, Function) and at.name in CALLED)
             found.setdefault(f"{node.name}()", []).extend(called)
         elif isinstance(node, ast.Assign):
             for target in node.targets:

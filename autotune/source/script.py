@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 
 from autotune.source.meanings import imported_names, meaning, qualified
 
-_NEWLINE = re.compile(r"\r\n|\n|\r")  # what Python's own tokenizer takes for a line's end
+NEWLINE = re.compile(r"\r\n|\n|\r")  # what Python's own tokenizer takes for a line's end
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+LOOPS = ast.For | ast.AsyncFor | ast.While
 Block = list[ast.stmt]
 
 
@@ -129,10 +130,10 @@ class Script:
         self.nodes = tuple(ast.walk(self.tree))
         self.calls = tuple(node for node in self.nodes if isinstance(node, ast.Call))
         self._assigns = tuple(node for node in self.nodes if isinstance(node, ast.Assign))
-        found = _NEWLINE.search(text)
+        found = NEWLINE.search(text)
         self.newline = found[0] if found else "\n"
         self.imports = imported_names(self.nodes)  # name -> its full name
-        self._starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
+        self._starts = [0, *(match.end() for match in NEWLINE.finditer(text))]
         self._parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
 
     def compile(self) -> None:

@@ -13,9 +13,8 @@ from types import CodeType, FrameType
 import torch
 
 from autotune.source.edits import Place
-from autotune.workload.program.framework import OURS, is_installed
+from autotune.workload.program.framework import OURS, STANDARD, is_installed
 
-_STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
 _OF_TORCH = os.path.join(os.path.dirname(torch.__file__), "")  # and not torchvision's
 _NOT_THE_USERS = (_OF_TORCH, OURS)
 
@@ -118,7 +117,7 @@ def _callee(frame: FrameType) -> str:
 
 def is_users(path: str) -> bool:
     """Whether a file is the program's own: no library's, nor made up."""
-    return not (path.startswith((*_NOT_THE_USERS, _STANDARD, "<")) or is_installed(path))
+    return not (path.startswith((*_NOT_THE_USERS, STANDARD, "<")) or is_installed(path))
 
 
 def asking_place() -> Place | None:
@@ -127,7 +126,7 @@ def asking_place() -> Place | None:
     """
     for frame in frames():
         path = frame.f_code.co_filename
-        standard = path.startswith(_STANDARD) and not is_installed(path)
+        standard = path.startswith(STANDARD) and not is_installed(path)
         if not (standard or path.startswith((OURS, "<frozen"))):
             return _place(frame) if is_users(path) else None
     return None

@@ -12,7 +12,7 @@ from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
 from autotune.source.reach import own_code
-from autotune.source.script import Function, last_name, tree_of
+from autotune.source.script import LOOPS, Function, last_name, tree_of
 from autotune.source.standing import PLAIN, OptionValue, Standing
 from autotune.workload.places import frames, is_users
 from autotune.workload.program.framework import OURS
@@ -20,7 +20,6 @@ from autotune.workload.program.script import run_script
 from autotune.workload.samples.asked import is_users_class
 from autotune.workload.written import Written
 
-_LOOPS = ast.For | ast.AsyncFor | ast.While
 # Who asks for all of a function's variables may keep what it is given.
 _ASKING = frozenset(("locals", "vars", "dir", "eval", "exec"))
 # Libraries that call a program's main function, and once.
@@ -74,7 +73,7 @@ class _Scope:
         self.file = self
         self._frame, self._line = frame, frame.f_lineno
         self._own = list(own_code(node))
-        loops = [at.lineno for at in self._own if isinstance(at, _LOOPS) and _has(at, self._line)]
+        loops = [at.lineno for at in self._own if isinstance(at, LOOPS) and _has(at, self._line)]
         self._from = min(loops, default=self._line)
         self._variables = _variables(frame)
         self._is_again = again

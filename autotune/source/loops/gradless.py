@@ -6,7 +6,8 @@ import ast
 
 from autotune.source.calls.called import called_models
 from autotune.source.loops.around_training import running_within
-from autotune.source.loops.evaluation import WITHOUT_GRADIENTS, is_without_gradients
+from autotune.source.loops.evaluation import is_without_gradients
+from autotune.source.loops.loss import WITHOUT_GRADIENTS
 from autotune.source.loops.one_training import loops_of_one_training
 from autotune.source.named import calls_named
 from autotune.source.program import Program

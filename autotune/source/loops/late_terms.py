@@ -9,7 +9,7 @@ from autotune.source.named import calls_named
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import argument_code, calls_in, is_bound
-from autotune.source.script import Function, Script, last_name, parameters, stored_names
+from autotune.source.script import LOOPS, Function, Script, last_name, parameters, stored_names
 
 # fmt: off
 # Calls that give a loss of several, or of one another size; what others are given is no loss yet.
@@ -34,8 +34,7 @@ _SETTING_UP = (
     "set_up", "setup",
 )
 # fmt: on
-_FINITE = frozenset({"isfinite", "isinf", "isnan"})
-_LOOPS = ast.For | ast.While | ast.AsyncFor
+FINITE = frozenset({"isfinite", "isinf", "isnan"})
 _MOST_CALLERS = 4  # one above the other
 
 
@@ -158,7 +157,7 @@ def asks_for_kind(node: ast.AST, around: Sequence[ast.stmt]) -> bool:
             return False  # how many there are in this batch
         case ast.Call(func=function):
             names = {last_name(call.func) for call in calls_in(node)}
-            return last_name(function) in _OF_KIND or bool(names & _FINITE)
+            return last_name(function) in _OF_KIND or bool(names & FINITE)
     return False
 
 
@@ -218,7 +217,7 @@ def _names_given(call: ast.Call, script: Script, function: Function, name: str) 
 def _given_around(script: Script, at: ast.AST) -> set[str]:
     """What is given a value in the loops round `at`, in its function, besides in `at` itself."""
     inner = script.statements_to(at)
-    loops = [index for index, each in enumerate(inner) if isinstance(each, _LOOPS) and index]
+    loops = [index for index, each in enumerate(inner) if isinstance(each, LOOPS) and index]
     found: set[str] = set()
     for index, statement in enumerate(inner[: max(loops, default=0)]):
         found |= given_code([each for each in script.block(statement) if each is not statement])
@@ -258,7 +257,7 @@ def changes_later(script: Script, given: ast.Attribute) -> bool:
 
 
 def _is_in_a_loop(script: Script, node: ast.AST) -> bool:
-    return any(isinstance(at, _LOOPS) for at in script.statements_to(node))
+    return any(isinstance(at, LOOPS) for at in script.statements_to(node))
 
 
 def _is_given_by_a_method(script: Script, node: ast.Attribute) -> bool:

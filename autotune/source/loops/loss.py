@@ -9,6 +9,7 @@ from autotune.source.reach import reached, running_parts
 from autotune.source.script import is_method, names_in, stored_names
 
 BACKWARDS = ("backward", "manual_backward")
+WITHOUT_GRADIENTS = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
 # What torch.nn.utils has for clipping.
 # fmt: off
 CLIPS = (
