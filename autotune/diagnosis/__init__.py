@@ -33,6 +33,7 @@ from autotune.diagnosis.finding import (
 from autotune.diagnosis.host import busiest, own_python, share_outside
 from autotune.diagnosis.largest import said_of_largest
 from autotune.diagnosis.operations import (
+    COMPUTING,
     MOSTLY,
     counted,
     of_small_operations,
@@ -66,7 +67,6 @@ MEMORY_CRITICAL = 0.97
 # holds it back more than computing does from that share on of what computing has.
 CAN_GO_OF_COMPUTING, CAN_GO_WITHOUT_UNITS = 0.5, 0.2
 RANKS = {"critical": 0, "warning": 1, "info": 2}
-COMPUTING = ("forward", "backward", "optimizer")
 NOTABLE_LOADING = 0.03  # of a step, for a program without workers to hear what loading takes
 # What is no phase of a step, or part of one.
 _SHARES = {

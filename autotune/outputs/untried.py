@@ -7,9 +7,9 @@ from autotune.measurement.measurement import Failure, Measurement
 from autotune.outputs import wording
 from autotune.profiling.profile import TOO_FEW_STEPS
 from autotune.result import Result
+from autotune.trials.space import NUM_WORKERS
 from autotune.trials.trial import BUDGET, PASSING, TRIALS, Trial
 
-NUM_WORKERS = "num_workers"
 MORE_TIME = "a larger budget has more"  # as reasons say for which there was too little
 
 

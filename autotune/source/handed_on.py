@@ -6,10 +6,10 @@ import ast
 from collections.abc import Collection, Iterable, Iterator
 
 from autotune.source.calls.writes import gone_through
-from autotune.source.named import calls_by_name, functions_by_name, values_by_name
+from autotune.source.named import calls_named, values_by_name
 from autotune.source.program import Program
 from autotune.source.reach import callers, functions_named
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, covers, given_to, last_name
 
 _THREADS = frozenset(("Thread", "Timer"))
 # What calls a function, or an object, that it is given: beside the training, or as that steps.
@@ -27,18 +27,17 @@ def registered(program: Program) -> list[ast.AST]:
     """
     found: list[ast.AST] = [*_found_by_name(program), *called_objects(program)]
     at = program.places.backward
-    for script in program.scripts.values():
-        for node in script.nodes:
-            if isinstance(node, Function):
-                found += [node] if _is_kept(program, node) or _is_of_thread(script, node) else []
-            elif isinstance(node, ast.Call) and (_leaves(node) or _calls_given(node)):
-                found += _left(program, _given(node))
-            elif isinstance(node, ast.Dict):
-                found += _left(program, node.values)
-            elif isinstance(node, ast.List):
-                found += (at for at in _left(program, node.elts) if _gives_nothing(at))
-            elif isinstance(node, ast.Tuple):  # `return train, test` may be of data
-                found += (at for at in node.elts if isinstance(at, ast.Lambda))
+    for script, node in program.nodes():
+        if isinstance(node, Function):
+            found += [node] if _is_kept(program, node) or _is_of_thread(script, node) else []
+        elif isinstance(node, ast.Call) and (_leaves(node) or _calls_given(node)):
+            found += _left(program, given_to(node))
+        elif isinstance(node, ast.Dict):
+            found += _left(program, node.values)
+        elif isinstance(node, ast.List):
+            found += (at for at in _left(program, node.elts) if _gives_nothing(at))
+        elif isinstance(node, ast.Tuple):  # `return train, test` may be of data
+            found += (at for at in node.elts if isinstance(at, ast.Lambda))
     if at is None:
         return found
     trees = [script.tree for path, script in program.scripts.items() if path == at.path]
@@ -58,7 +57,7 @@ def _is_kept(program: Program, function: Function) -> bool:
     own = any(name and next(functions_named(program, name), None) for name in names)
     if not own or not _gives_nothing(function):
         return False
-    return all(function.name not in calls_by_name(at) for at in program.scripts.values())
+    return not any(calls_named(program, function.name))
 
 
 def _is_of_thread(script: Script, function: Function) -> bool:
@@ -93,28 +92,21 @@ def called_objects(program: Program) -> list[Function]:
     of the program's classes.
     """
     scripts = program.scripts.values()
-    calls = [
-        at for each in scripts for name in _CALLING for at in calls_by_name(each).get(name, ())
-    ]
+    calls = [call for name in _CALLING for _, call in calls_named(program, name)]
     kinds = set[str]()
-    for value in (value for call in calls for value in _given(call)):
+    for value in (value for call in calls for value in given_to(call)):
         named = (at for each in scripts for at in values_by_name(each).get(last_name(value), ()))
         made = [value] if isinstance(value, ast.Call) else [*named]
         kinds |= {last_name(at.func) for at in made if isinstance(at, ast.Call)}
     return [
         method
-        for script in scripts
-        for method in functions_by_name(script).get("__call__", ())
+        for script, method in functions_named(program, "__call__")
         if getattr(next(script.ancestors(method), None), "name", "") in kinds
     ]
 
 
 def _calls_given(call: ast.Call) -> bool:
     return last_name(call.func) in _CALLING
-
-
-def _given(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(each.value for each in call.keywords)]
 
 
 def _leaves(call: ast.expr) -> bool:
@@ -129,15 +121,12 @@ def _leaves(call: ast.expr) -> bool:
 
 
 def _found_by_name(program: Program) -> list[ast.AST]:
-    scripts = program.scripts.values()
-    if not any(_makes_up(call, script.imports) for script in scripts for call in script.calls):
+    if not any(_makes_up(call, script.imports) for script, call in program.calls()):
         return []
-    named = {last_name(at) for script in scripts for at in script.nodes if isinstance(at, ast.expr)}
+    named = {last_name(at) for _, at in program.nodes() if isinstance(at, ast.expr)}
     return [
         method
-        for script in scripts
-        for kind in script.nodes
-        if isinstance(kind, ast.ClassDef)
+        for _, kind in program.classes()
         for method in kind.body
         if isinstance(method, Function) and method.name not in named
         if not method.name.startswith("__")
@@ -162,18 +151,15 @@ def gone_on_with(program: Program, nodes: Iterable[ast.AST]) -> list[ast.AST]:
     something of by `next(schedule)`, `schedule.send(...)`, or a loop over them.
     """
     names = {last_name(at) for node in nodes for at in _taken_of(node)} - {""}
-    scripts = program.scripts.values()
     made = {
         last_name(node.value.func)
-        for script in scripts
-        for node in script.nodes
+        for _, node in program.nodes()
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
         if not names.isdisjoint(map(last_name, node.targets))
     }
     return [
         each
-        for script in scripts
-        for node in script.nodes
+        for _, node in program.nodes()
         if isinstance(node, Function | ast.ClassDef) and node.name in made
         for each in (node.body if isinstance(node, ast.ClassDef) else [node])
         if isinstance(each, Function)

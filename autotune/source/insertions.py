@@ -11,8 +11,9 @@ import textwrap
 import tokenize
 from dataclasses import dataclass
 
+from autotune.source.meanings import imported_names
 from autotune.source.program import Change, Refusal
-from autotune.source.script import Script, imported_names, module_level, parse
+from autotune.source.script import Script, first_line, module_level, parse
 
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.For | ast.While
 _INDENT = "    "  # of lines as they are given, and where the file itself shows none
@@ -21,14 +22,14 @@ _END = sys.maxsize  # behind every line
 
 def before(script: Script, statement: ast.stmt, lines: list[str]) -> Change:
     """`lines` as statements right before `statement`, at its level; it must begin its line."""
-    at = script.line_start(script.first_line(statement))
+    at = script.line_start(first_line(statement))
     return _inserted(script, at, statement, lines)
 
 
 def at_top(script: Script, loop: ast.For, lines: list[str]) -> Change:
     """`lines` as the first statements of `loop`, before the comments of those that it has."""
     first = loop.body[0]
-    line = script.first_line(first)
+    line = first_line(first)
     while line - 1 > (loop.iter.end_lineno or 0) and not _has_code(script.line_text(line - 1)):
         line -= 1
     return _inserted(script, script.line_start(line), first, lines)
@@ -91,7 +92,7 @@ def indent_unit(script: Script, statement: ast.stmt | None = None) -> str:
 def indented(script: Script, first: ast.stmt, last: ast.stmt, unit: str) -> list[Change]:
     """The lines from `first` to `last` one level in; what lies inside a string keeps its bytes."""
     inside = _lines_inside_strings(script)
-    lines = range(script.first_line(first), script.last_line(last) + 1)
+    lines = range(first_line(first), script.last_line(last) + 1)
     starts = [
         script.line_start(line)
         for line in lines
@@ -214,7 +215,7 @@ def import_line(script: Script, until: int = _END) -> int:
     if not line and ast.get_docstring(script.tree) is not None:
         line = script.last_line(script.tree.body[0])
     if not line and script.tree.body:
-        line = script.first_line(script.tree.body[0]) - 1
+        line = first_line(script.tree.body[0]) - 1
     return line
 
 

@@ -4,9 +4,10 @@ rule asks for the few places of one name. A `Script` does not change, so it is g
 
 import ast
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from autotune.source.program import Program
 from autotune.source.script import Function, Script, last_name
 
 _Node = TypeVar("_Node", bound=ast.AST)
@@ -24,6 +25,13 @@ def functions_by_name(script: Script) -> Mapping[str, Sequence[Function]]:
 def calls_by_name(script: Script) -> Mapping[str, Sequence[ast.Call]]:
     """The calls in `script`, by the last name of what they call."""
     return _by(script.calls, lambda call: last_name(call.func))
+
+
+def calls_named(program: Program, name: str) -> Iterator[tuple[Script, ast.Call]]:
+    """The calls of that name in all files of `program`, each with its file."""
+    for script in program.scripts.values():
+        for call in calls_by_name(script).get(name, ()):
+            yield script, call
 
 
 @functools.lru_cache(maxsize=_KEPT)

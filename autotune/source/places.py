@@ -8,7 +8,7 @@ from pathlib import Path
 from autotune.source.edits import Place
 from autotune.source.named import values_by_name
 from autotune.source.program import Program, Refusal
-from autotune.source.script import Script, covers, is_method, last_name
+from autotune.source.script import Script, covers, given_to, is_method, last_name
 
 # Class names of torch.optim in torch 2.13.
 OPTIMIZERS = frozenset(
@@ -105,7 +105,7 @@ def optimizer_call(
         return bool(call.args) and any("optim" in code.lower() for code in codes)
 
     def of_parameters(call: ast.Call) -> bool:
-        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        given = given_to(call)
         return any(is_method(value, "parameters") for value in given)
 
     found = _found(script, line, place, named, of_torch, of_parameters)
@@ -217,7 +217,7 @@ def _is_computed_of(script: Script, copy: ast.Call, copies: Collection[ast.Call]
         inner in copies
         for call in ast.walk(moved)
         if isinstance(call, ast.Call) and not script.qualified(call.func).startswith("torch.")
-        for given in (*call.args, *(keyword.value for keyword in call.keywords))
+        for given in given_to(call)
         for inner in ast.walk(given)
     )
 

@@ -1,15 +1,12 @@
 """The program under change: its files and its places, which move along with every change."""
 
+import ast
 import functools
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 
 from autotune.source.edits import Place, Places
-from autotune.source.script import Script
-
-_LINE_END = re.compile(r"\r\n|\n|\r")
-
+from autotune.source.script import NEWLINE, Function, Script
 
 BYTE_ORDER_MARK = "\ufeff"
 
@@ -48,6 +45,22 @@ class Program:
     places: Places
     broken: Mapping[str, str]  # path -> why it could not be parsed
     fixed: frozenset[str] = frozenset()  # paths of those that are only to be read
+
+    def nodes(self) -> Iterator[tuple[Script, ast.AST]]:
+        """All that stands in the files, each with its file."""
+        return ((script, node) for script in self.scripts.values() for node in script.nodes)
+
+    def calls(self) -> Iterator[tuple[Script, ast.Call]]:
+        """The calls in the files."""
+        return ((script, call) for script in self.scripts.values() for call in script.calls)
+
+    def classes(self) -> Iterator[tuple[Script, ast.ClassDef]]:
+        """The classes that the files define."""
+        return ((script, at) for script, at in self.nodes() if isinstance(at, ast.ClassDef))
+
+    def functions(self) -> Iterator[tuple[Script, Function]]:
+        """The functions and methods that they define."""
+        return ((script, at) for script, at in self.nodes() if isinstance(at, Function))
 
     def changed(self, changes: Iterable[Change]) -> "Program":
         """This program with `changes` made and its places moved along.
@@ -151,7 +164,7 @@ def _moved_places(
             offset = script.offset(place.line, place.column)
         after = _moved_offset(script.text, offset, changes[place.path])
         text = new[place.path].text[:after]
-        number = 1 + len(_LINE_END.findall(text))
+        number = 1 + len(NEWLINE.findall(text))
         if place.column is None:
             return replace(place, line=number)
         column = len(text[new[place.path].line_start(number) :].encode())
@@ -175,8 +188,8 @@ def _moved_offset(text: str, offset: int, changes: list[Change]) -> int:
             shift += len(change.text) - (change.end - change.start)
             continue
         if change.start < offset:
-            lines = len(_LINE_END.findall(text[change.start : offset]))
-            ends = [match.end() for match in _LINE_END.finditer(change.text)]
+            lines = len(NEWLINE.findall(text[change.start : offset]))
+            ends = [match.end() for match in NEWLINE.finditer(change.text)]
             kept = ends[min(lines, len(ends)) - 1] if lines and ends else 0
             return change.start + shift + kept
         break

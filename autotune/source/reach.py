@@ -4,12 +4,12 @@ import ast
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from autotune.source.named import functions_by_name
+from autotune.source.named import calls_named, functions_by_name
 from autotune.source.program import Program
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, last_name, root_name
 
-_CALLED = ("forward", "__call__")  # where an object of a class is called
-_RUNNING = ("__init__", "__enter__", "__exit__", *_CALLED)  # where a class is, or an object of it
+CALLED = ("forward", "__call__")  # where an object of a class is called
+_RUNNING = ("__init__", "__enter__", "__exit__", *CALLED)  # where a class is, or an object of it
 
 
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:
@@ -40,6 +40,27 @@ def argument(call: ast.Call, function: Function, name: str, *, bound: bool) -> a
     if bound and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
         index += call.func.value.id[:1].isupper()  # Class.method(self, ...)
     return call.args[index] if 0 <= index < len(call.args) else None
+
+
+def called_as(script: Script, function: Function) -> str:
+    """The name by which `function` of `script` is called: of an `__init__` its class's."""
+    holder = next(script.ancestors(function), None)
+    if function.name == "__init__" and isinstance(holder, ast.ClassDef):
+        return holder.name
+    return function.name
+
+
+def told(
+    program: Program, script: Script, function: Function, name: str
+) -> Iterator[tuple[Script, ast.expr]]:
+    """What the program gives `function`, which `script` defines, for its parameter `name`, and
+    where: of calls that tell.
+    """
+    bound = is_bound(script, function)
+    for other, call in calls_named(program, called_as(script, function)):
+        value = argument(call, function, name, bound=bound)
+        if value is not None and value is not call:
+            yield other, value
 
 
 def defaults_of(function: Function) -> dict[str, ast.expr]:
@@ -122,16 +143,15 @@ def _imported(program: Program) -> frozenset[str]:
 def _models(program: Program) -> frozenset[str]:
     """The names of what is called, or asked for its weights."""
     found = set[str]()
-    for script in program.scripts.values():
-        for call in script.calls:
-            match call.func:
-                case (
-                    ast.Name(id=name)
-                    | ast.Attribute(value=ast.Name(id="self"), attr=name)
-                    | ast.Attribute(attr="parameters", value=ast.Name(id=name))
-                    | ast.Attribute(attr="parameters", value=ast.Attribute(attr=name))
-                ):
-                    found.add(name)
+    for _, call in program.calls():
+        match call.func:
+            case (
+                ast.Name(id=name)
+                | ast.Attribute(value=ast.Name(id="self"), attr=name)
+                | ast.Attribute(attr="parameters", value=ast.Name(id=name))
+                | ast.Attribute(attr="parameters", value=ast.Attribute(attr=name))
+            ):
+                found.add(name)
     return frozenset(found)
 
 
@@ -173,10 +193,7 @@ def _sets_mode(call: ast.Call) -> str:
 
 def _is_imported(imported: Collection[str], call: ast.Call) -> bool:
     """Whether whose attribute is called goes by a name that some file imports."""
-    owner = call.func
-    while isinstance(owner, ast.Attribute):
-        owner = owner.value
-    return isinstance(owner, ast.Name) and owner.id in imported
+    return root_name(call.func) in imported
 
 
 def _builds_a_base(kind: ast.ClassDef) -> bool:
@@ -215,6 +232,14 @@ def run_with(node: ast.AST) -> Iterator[ast.AST]:
             yield from run_with(inner)
 
 
+def own_code(scope: ast.AST) -> Iterator[ast.AST]:
+    """What is in a function or a file, but for what is in functions and classes in that."""
+    for inner in ast.iter_child_nodes(scope):
+        yield inner
+        if not isinstance(inner, Function | ast.ClassDef | ast.Lambda):
+            yield from own_code(inner)
+
+
 @functools.lru_cache(maxsize=1024)
 def _behind(script: Script) -> Mapping[str, Sequence[ast.AST]]:
     """What stands behind each name: definitions, and the values given to variables and
@@ -242,10 +267,13 @@ def _behind_made(script: Script) -> Mapping[str, Sequence[ast.AST]]:
         within = isinstance(next(script.ancestors(node), None), ast.ClassDef)
         if isinstance(node, Function):
             found.setdefault(f"{'.' * within}{node.name}", []).append(node)
-            found.setdefault(f"{node.name}()", []).extend(_given_back(node))
+            values = (at.value for at in ast.walk(node) if isinstance(at, ast.Return) and at.value)
+            found.setdefault(f"{node.name}()", []).extend(
+                run for at in values for run in _run_by(at)
+            )
         elif isinstance(node, ast.ClassDef):
             found.setdefault(node.name, []).append(node)
-            called = (at for at in node.body if isinstance(at, Function) and at.name in _CALLED)
+            called = (at for at in node.body if isinstance(at, Function) and at.name in CALLED)
             found.setdefault(f"{node.name}()", []).extend(called)
         elif isinstance(node, ast.Assign):
             for target in node.targets:
@@ -253,13 +281,6 @@ def _behind_made(script: Script) -> Mapping[str, Sequence[ast.AST]]:
                 name = f"{'.' * of_object}{last_name(target)}"
                 found.setdefault(name, []).extend(_run_by(node.value))
     return found
-
-
-def _given_back(function: Function) -> Iterator[ast.AST]:
-    """What a call of that runs which `function` gives back."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Return) and node.value is not None:
-            yield from _run_by(node.value)
 
 
 def _run_by(value: ast.expr) -> Iterator[ast.AST]:

@@ -2,7 +2,8 @@
 
 import ast
 
-from autotune.source.script import Function, imported_names, parse, tree_of
+from autotune.source.meanings import imported_names
+from autotune.source.script import Function, parse, tree_of
 
 
 def missing_from_recipe(source: str) -> set[str]:

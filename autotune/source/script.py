@@ -1,15 +1,17 @@
 """One source file: its text, its tree, and where in the text each part of the tree lies."""
 
 import ast
-import copy
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-_NEWLINE = re.compile(r"\r\n|\n|\r")  # what Python's own tokenizer takes for a line's end
+from autotune.source.meanings import imported_names, meaning, qualified
+
+NEWLINE = re.compile(r"\r\n|\n|\r")  # what Python's own tokenizer takes for a line's end
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+LOOPS = ast.For | ast.AsyncFor | ast.While
 Block = list[ast.stmt]
 
 
@@ -43,6 +45,45 @@ def last_name(expression: ast.expr) -> str:
     return ""
 
 
+def root_name(expression: ast.expr) -> str:
+    """`torch` of `torch.nn.init`; "" of what does not begin with a name."""
+    while isinstance(expression, ast.Attribute):
+        expression = expression.value
+    return expression.id if isinstance(expression, ast.Name) else ""
+
+
+def is_none(value: ast.AST | None) -> bool:
+    """Whether `value` is written as None."""
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def given_to(call: ast.Call) -> list[ast.expr]:
+    """What `call` gives, by place and by name."""
+    return [*call.args, *(each.value for each in call.keywords)]
+
+
+def parameters(function: Function) -> list[str]:
+    """The names of what `function` takes."""
+    return [at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)]
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """The variables that `node` has."""
+    return {at.id for at in ast.walk(node) if isinstance(at, ast.Name)}
+
+
+def stored_names(node: ast.AST) -> set[str]:
+    """The variables that `node` gives a value."""
+    names = (at for at in ast.walk(node) if isinstance(at, ast.Name))
+    return {at.id for at in names if isinstance(at.ctx, ast.Store)}
+
+
+def shared_names(function: Function) -> set[str]:
+    """The variables of `function` that are also others'."""
+    shared = (at for at in ast.walk(function) if isinstance(at, ast.Global | ast.Nonlocal))
+    return {name for at in shared for name in at.names}
+
+
 def straight(block: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements of `block`, with those of its `with` blocks, which run whenever it does."""
     for statement in block:
@@ -54,6 +95,11 @@ def straight(block: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 def covers(node: ast.expr | ast.stmt, line: int) -> bool:
     """Whether `line` is one of those that `node` stands on."""
     return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def first_line(statement: ast.stmt | ast.Lambda) -> int:
+    """The line on which `statement` begins, its decorators included."""
+    return int(min(at.lineno for at in (statement, *getattr(statement, "decorator_list", ()))))
 
 
 def is_method(call: ast.AST, name: str) -> bool:
@@ -84,10 +130,10 @@ class Script:
         self.nodes = tuple(ast.walk(self.tree))
         self.calls = tuple(node for node in self.nodes if isinstance(node, ast.Call))
         self._assigns = tuple(node for node in self.nodes if isinstance(node, ast.Assign))
-        found = _NEWLINE.search(text)
+        found = NEWLINE.search(text)
         self.newline = found[0] if found else "\n"
         self.imports = imported_names(self.nodes)  # name -> its full name
-        self._starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
+        self._starts = [0, *(match.end() for match in NEWLINE.finditer(text))]
         self._parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
 
     def compile(self) -> None:
@@ -135,10 +181,6 @@ class Script:
             column = len(text.encode()[:column].decode(errors="ignore"))
         return self.line_start(line) + column
 
-    def first_line(self, statement: ast.stmt | ast.Lambda) -> int:
-        """The line on which `statement` begins, its decorators included."""
-        return int(min(at.lineno for at in (statement, *getattr(statement, "decorator_list", ()))))
-
     def last_line(self, statement: ast.stmt) -> int:
         """The line on which `statement` ends."""
         assert statement.end_lineno is not None
@@ -146,14 +188,14 @@ class Script:
 
     def indent(self, statement: ast.stmt) -> str:
         """The white space before `statement` on its line."""
-        line = self.line_text(self.first_line(statement))
+        line = self.line_text(first_line(statement))
         return line[: len(line) - len(line.lstrip(" \t\f"))]
 
     def owns_its_lines(self, statement: ast.stmt) -> bool:
         """Whether nothing but white space, a last semicolon and a comment shares its lines."""
-        before = self.text[self.line_start(self.first_line(statement)) : self.start(statement)]
+        before = self.text[self.line_start(first_line(statement)) : self.start(statement)]
         after = self.text[self.end(statement) : self.line_start(self.last_line(statement) + 1)]
-        decorated = self.first_line(statement) != statement.lineno
+        decorated = first_line(statement) != statement.lineno
         following = after.strip().removeprefix(";").lstrip()
         return (decorated or not before.strip()) and following[:1] in ("", "#")
 
@@ -182,6 +224,10 @@ class Script:
     def function(self, node: ast.AST) -> Function | None:
         """The function that `node` lies in, None at module or class level."""
         return next((at for at in self.ancestors(node) if isinstance(at, Function)), None)
+
+    def class_round(self, node: ast.AST) -> ast.ClassDef | None:
+        """The innermost class that `node` lies in, None outside of any."""
+        return next((at for at in self.ancestors(node) if isinstance(at, ast.ClassDef)), None)
 
     def block(self, statement: ast.stmt) -> Block:
         """The list of statements that `statement` is one of."""
@@ -235,11 +281,6 @@ class Script:
         return meaning(node, self.imports)
 
 
-def meaning(node: ast.AST, imports: Mapping[str, str]) -> str:
-    """`node` in a form that is equal for equal code, with names read through `imports`."""
-    return ast.dump(_Qualify(imports).visit(copy.deepcopy(node)))
-
-
 def module_level(tree: ast.Module) -> Iterator[ast.stmt]:
     """Every statement that an import of the file runs, inside `if`, `try` and `with` too."""
     waiting: list[ast.AST] = list(reversed(tree.body))
@@ -255,40 +296,3 @@ def is_guard(node: ast.AST) -> bool:
     """Whether it is `if __name__ == "__main__":` or `if TYPE_CHECKING:`, which an import skips."""
     guards = ("id='__name__'", "TYPE_CHECKING'")
     return isinstance(node, ast.If) and any(at in ast.dump(node.test) for at in guards)
-
-
-def imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """The full name behind each name that the imports among `nodes` bind."""
-    names: dict[str, str] = {}
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                root = alias.name.partition(".")[0]
-                names[alias.asname or root] = alias.name if alias.asname else root
-        elif isinstance(node, ast.ImportFrom):
-            module = "." * node.level + (node.module or "")
-            names.update({at.asname or at.name: f"{module}.{at.name}" for at in node.names})
-    return names
-
-
-def qualified(expression: ast.expr, imports: Mapping[str, str]) -> str:
-    """The dotted name that `expression` is, with its first part read through `imports`; else ""."""
-    match expression:
-        case ast.Name(id=name):
-            return imports.get(name, name)
-        case ast.Attribute(value=value, attr=attribute):
-            owner = qualified(value, imports)
-            return f"{owner}.{attribute}" if owner else ""
-    return ""
-
-
-class _Qualify(ast.NodeTransformer):
-    def __init__(self, imports: Mapping[str, str]) -> None:
-        self._imports = imports
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        if isinstance(node, ast.Name | ast.Attribute) and (name := qualified(node, self._imports)):
-            return ast.Name(id=name, ctx=ast.Load())
-        visited = super().visit(node)
-        assert isinstance(visited, ast.AST)
-        return visited

@@ -145,19 +145,3 @@ class Conversation(Protocol):
 
     def ask(self) -> Command:
         """Wait for what to do next."""
-
-
-class Rehearsed:
-    """A conversation held in advance: the commands are given, the reports kept. For runs without a
-    controller.
-    """
-
-    def __init__(self, *commands: Command) -> None:
-        self._commands = list(commands)
-        self.reports: list[Report] = []
-
-    def say(self, report: Report) -> None:
-        self.reports.append(report)
-
-    def ask(self) -> Command:
-        return self._commands.pop(0) if self._commands else Halt()

@@ -13,14 +13,14 @@ from types import CodeType, FrameType
 import torch
 
 from autotune.source.edits import Place
-from autotune.workload.program.framework import OURS, is_installed
+from autotune.workload.program.framework import OURS, STANDARD, is_installed
 
-_STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
 _OF_TORCH = os.path.join(os.path.dirname(torch.__file__), "")  # and not torchvision's
 _NOT_THE_USERS = (_OF_TORCH, OURS)
 
 
-def _frames() -> Iterator[FrameType]:
+def frames() -> Iterator[FrameType]:
+    """The calls that led to where this is asked, from the innermost out."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         yield frame
@@ -68,7 +68,7 @@ def _by_torch() -> bool:
     """Whether torch itself, other than a module's own call, comes between the user's code and
     autotune's.
     """
-    for frame in _frames():
+    for frame in frames():
         path = frame.f_code.co_filename
         if path.startswith(_OF_TORCH) and path != torch.nn.modules.module.__file__:
             return True
@@ -78,7 +78,7 @@ def _by_torch() -> bool:
 
 
 def _caller(building: object = None) -> FrameType | None:
-    for frame in _frames():
+    for frame in frames():
         if frame.f_code.co_filename.startswith((*_NOT_THE_USERS, "<frozen")):
             continue  # not to be asked for its locals: this very frame would hold itself by them
         if building is None or not _constructs(frame, building):
@@ -117,16 +117,16 @@ def _callee(frame: FrameType) -> str:
 
 def is_users(path: str) -> bool:
     """Whether a file is the program's own: no library's, nor made up."""
-    return not (path.startswith((*_NOT_THE_USERS, _STANDARD, "<")) or is_installed(path))
+    return not (path.startswith((*_NOT_THE_USERS, STANDARD, "<")) or is_installed(path))
 
 
 def asking_place() -> Place | None:
     """The program's own line that led here, by itself or by the standard library; None where
     another library did.
     """
-    for frame in _frames():
+    for frame in frames():
         path = frame.f_code.co_filename
-        standard = path.startswith(_STANDARD) and not is_installed(path)
+        standard = path.startswith(STANDARD) and not is_installed(path)
         if not (standard or path.startswith((OURS, "<frozen"))):
             return _place(frame) if is_users(path) else None
     return None
@@ -142,7 +142,7 @@ def is_within(path: str) -> bool:
     """Whether a file of a library's that ends so is on the stack within the innermost line that is
     no library's.
     """
-    inner = takewhile(lambda each: not is_users(each.f_code.co_filename), _frames())
+    inner = takewhile(lambda each: not is_users(each.f_code.co_filename), frames())
     return any(each.f_code.co_filename.endswith(path) for each in inner)
 
 
@@ -153,4 +153,4 @@ def users_code() -> CodeType | None:
 
 
 def _users_frame() -> FrameType | None:
-    return next((each for each in _frames() if is_users(each.f_code.co_filename)), None)
+    return next((each for each in frames() if is_users(each.f_code.co_filename)), None)

@@ -7,18 +7,19 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
-from autotune.source.script import Function, last_name, tree_of
+from autotune.source.reach import own_code
+from autotune.source.script import LOOPS, Function, last_name, tree_of
 from autotune.source.standing import PLAIN, OptionValue, Standing
-from autotune.workload.places import is_users
+from autotune.workload.places import frames, is_users
 from autotune.workload.program.framework import OURS
 from autotune.workload.program.script import run_script
 from autotune.workload.samples.asked import is_users_class
 from autotune.workload.written import Written
 
-_LOOPS = ast.For | ast.AsyncFor | ast.While
 # Who asks for all of a function's variables may keep what it is given.
 _ASKING = frozenset(("locals", "vars", "dir", "eval", "exec"))
 # Libraries that call a program's main function, and once.
@@ -37,7 +38,8 @@ def standing(written: Written) -> tuple[Standing, ...]:
     outer: _Scope | None = None
     again = False
     files: dict[str, _Scope] = {}
-    for frame in reversed(list(_frames())):
+    since_its_start = takewhile(lambda each: each.f_code is not run_script.__code__, frames())
+    for frame in reversed(list(since_its_start)):
         path = frame.f_code.co_filename
         if is_users(path):
             outer = _Scope.of(frame, outer, again)
@@ -48,14 +50,6 @@ def standing(written: Written) -> tuple[Standing, ...]:
         elif not path.startswith(OURS) and _ONCE.isdisjoint(path.split(os.sep)):
             again, outer = True, None
     return tuple(each for each in found if each.values or each.there)
-
-
-def _frames() -> Iterator[FrameType]:
-    """From here out to where the program begins."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code is not run_script.__code__:
-        yield frame
-        frame = frame.f_back
 
 
 class _Scope:
@@ -78,8 +72,8 @@ class _Scope:
         self.node, self._tree = node, tree
         self.file = self
         self._frame, self._line = frame, frame.f_lineno
-        self._own = list(_own(node))
-        loops = [at.lineno for at in self._own if isinstance(at, _LOOPS) and _has(at, self._line)]
+        self._own = list(own_code(node))
+        loops = [at.lineno for at in self._own if isinstance(at, LOOPS) and _has(at, self._line)]
         self._from = min(loops, default=self._line)
         self._variables = _variables(frame)
         self._is_again = again
@@ -200,14 +194,6 @@ class _Scope:
                     return dict.get(owner, name, _NOTHING)
                 return _attribute(owner, name) if isinstance(part, ast.Attribute) else _NOTHING
         return _NOTHING
-
-
-def _own(node: ast.AST) -> Iterator[ast.AST]:
-    """What is in a function or a file, but for what is in functions and classes in that."""
-    for inner in ast.iter_child_nodes(node):
-        yield inner
-        if not isinstance(inner, Function | ast.ClassDef | ast.Lambda):
-            yield from _own(inner)
 
 
 def _asks(node: ast.AST) -> bool:

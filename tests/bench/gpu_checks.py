@@ -143,9 +143,10 @@ def train(precision: str, seeds: int, given: list[str]) -> list[float]:
     import io
 
     from autotune.knobs import setup_for
-    from autotune.workload.conversation import Rehearsed, RunWindow
+    from autotune.workload.conversation import RunWindow
     from autotune.workload.intercept import intercepted
     from autotune.workload.program.script import Program, run_script
+    from tests.workload.programs import Rehearsed
 
     path, accuracies = str(PROGRAMS / "learns.py"), []
     for seed in range(seeds):

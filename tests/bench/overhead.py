@@ -24,9 +24,10 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from autotune.machine import detect
-from autotune.workload.conversation import Rehearsed, RunWindow
+from autotune.workload.conversation import RunWindow
 from autotune.workload.intercept import intercepted
 from autotune.workload.setup import Setup
+from tests.workload.programs import Rehearsed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

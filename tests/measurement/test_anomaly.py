@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from autotune.workload.conversation import Rehearsed, RunWindow
+from autotune.workload.conversation import RunWindow
 from autotune.workload.intercept import intercepted
 from autotune.workload.setup import Setup
 from autotune.workload.window import AS_IS, NO_ANOMALY
+from tests.workload.programs import Rehearsed
 
 
 def _trained(steps: int, *, within: bool) -> list[bool]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
-from autotune.workload.conversation import Command, Halted, Rehearsed, Report, RunWindow, Tell
+from autotune.workload.conversation import Command, Halt, Halted, Report, RunWindow, Tell
 from autotune.workload.intercept import intercepted
 from autotune.workload.program.script import Program, run_script, seed_everything
 from autotune.workload.seen import LoaderKey, Seen
@@ -43,6 +43,20 @@ for epoch in range(50):
         optimizer.step()
 """
 )
+
+
+class Rehearsed:
+    """A conversation held in advance: the commands are given, the reports kept."""
+
+    def __init__(self, *commands: Command) -> None:
+        self._commands = list(commands)
+        self.reports: list[Report] = []
+
+    def say(self, report: Report) -> None:
+        self.reports.append(report)
+
+    def ask(self) -> Command:
+        return self._commands.pop(0) if self._commands else Halt()
 
 
 def run(

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 import pytest
 import torch
 
-from autotune.workload.conversation import Ended, Halted, Rehearsed, Report, RunWindow
+from autotune.workload.conversation import Ended, Halted, Report, RunWindow
 from autotune.workload.steps import pace
 from autotune.workload.steps.clock import Untimed
 from autotune.workload.steps.pace import Pace
 from autotune.workload.system import idle
 from autotune.workload.window import REHEARSE, Window
 from tests import builders
-from tests.workload.programs import steps
+from tests.workload.programs import Rehearsed, steps
 
 GPU = torch.device("cuda", 0)
 LAUNCH, STEP, VALIDATION = 0.001, 0.01, 0.05  # seconds of the host, and of the device

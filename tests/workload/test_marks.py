@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from autotune.source.edits import Place
-from autotune.workload.conversation import Ended, Ready, Rehearsed
+from autotune.workload.conversation import Ended, Ready
 from autotune.workload.program.marks import Marking, Marks
 from tests import builders
+from tests.workload.programs import Rehearsed
 
 PATH = "/train.py"
 PROGRAM = '''

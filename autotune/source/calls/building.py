@@ -87,7 +87,8 @@ def building(program: Program, name: str, hand_step: str) -> Building:
     own = Building(call=within, signature=LOADER)
     if constructor is None or not _takes(constructor, name, within):
         return own
-    named = _class_name(within)
+    own_class = within.script.class_round(within.node)
+    named = own_class.name if own_class else "DataLoader"
     try:
         call = loader_call(program, hand_step, named, functools.partial(_is_chosen, program, named))
     except Refusal:
@@ -202,11 +203,6 @@ def _within_class(program: Program, hand_step: str) -> Call:
     """The `super().__init__(...)` that hands on to DataLoader."""
     places = replace(program.places, loader=program.places.loader_class)
     return loader_call(replace(program, places=places), hand_step)
-
-
-def _class_name(within: Call) -> str:
-    classes = (at for at in within.script.ancestors(within.node) if isinstance(at, ast.ClassDef))
-    return next((at.name for at in classes), "DataLoader")
 
 
 def _takes(constructor: Function, name: str, within: Call) -> bool:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from autotune.source.calls.writes import keys_set
+from autotune.source.script import given_to
 
 # Whose attribute or variable it is, where that is told, and its name, where only a run knows it.
 Named = tuple[ast.expr | None, str | None]
@@ -42,7 +43,7 @@ def set_by_name(node: ast.AST) -> Iterator[Named]:
 
 
 def _left_to_set(call: ast.Call) -> Iterator[Named]:
-    handed = [*call.args, *(each.value for each in call.keywords)]
+    handed = given_to(call)
     if any(isinstance(each, ast.Name) and each.id in _SETTERS for each in handed):
         constants = (at for each in handed for at in ast.walk(each) if isinstance(at, ast.Constant))
         yield from ((None, at.value) for at in constants if isinstance(at.value, str))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from autotune.source.edits import OutputPlace
 from autotune.source.program import Program
 from autotune.source.reach import argument_code
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, covers, last_name, parameters
 
 
 def called_models(program: Program, script: Script) -> set[str]:
@@ -31,7 +31,7 @@ def _handed_over(program: Program, script: Script, place: OutputPlace) -> Iterat
             isinstance(function, Function)
             and other is not None
             and covers(function, place.line)
-            and root in [at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)]
+            and root in parameters(function)
         ):
             for call in script.calls:
                 if last_name(call.func) == function.name:

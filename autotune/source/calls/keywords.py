@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autotune.source.insertions import indent_unit
+from autotune.source.meanings import meaning
 from autotune.source.places import Call
 from autotune.source.program import Change, minimal_change
-from autotune.source.script import Script, meaning, parse
+from autotune.source.script import Script, parse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

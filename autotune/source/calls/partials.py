@@ -33,8 +33,7 @@ class Partial:
         return all(
             isinstance(holder := script.statement(at), ast.Assign | ast.AnnAssign)
             and holder.value in self.handed
-            for script in program.scripts.values()
-            for at in script.nodes
+            for script, at in program.nodes()
             if isinstance(at, ast.Name | ast.Attribute)
             and isinstance(at.ctx, ast.Store)
             and last_name(at) in self.names
@@ -43,19 +42,17 @@ class Partial:
 
 def _named(program: Program, names: Collection[str]) -> Iterator[ast.expr]:
     """Where the program reads what has one of these `names`."""
-    for script in program.scripts.values():
-        for at in script.nodes:
-            read = isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Load)
-            if isinstance(at, ast.expr) and read and last_name(at) in names:
-                yield at
+    for _, at in program.nodes():
+        read = isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Load)
+        if isinstance(at, ast.expr) and read and last_name(at) in names:
+            yield at
 
 
 def partials(program: Program) -> list[Partial]:
     """Those of DataLoader, in all files."""
     made = [
         Call(script=script, node=call, what="partial(DataLoader, ...)")
-        for script in program.scripts.values()
-        for call in script.calls
+        for script, call in program.calls()
         if call.args and last_name(call.func) == "partial" and _is_loader(script, call.args[0])
     ]
     return [_followed(program, call) for call in made]
@@ -93,7 +90,7 @@ def _followed(program: Program, call: Call) -> Partial:
 
 def _given(program: Program) -> Iterator[tuple[str, ast.expr]]:
     """The names that are given values in the program, each with the value."""
-    nodes = [at for script in program.scripts.values() for at in script.nodes]
+    nodes = [at for _, at in program.nodes()]
     taken = [each for script in program.scripts.values() for each in _taken_in(script)]
     for node in nodes:
         match node:

@@ -19,10 +19,9 @@ def unwritten(program: Program) -> str:
     """Where the program first takes such memory, and does not fill it at once: file and line, ""
     where it does not.
     """
-    for script in program.scripts.values():
-        for call in script.calls:
-            if _is_unwritten(call) and not _is_filled(script, call):
-                return script.at(call)
+    for script, call in program.calls():
+        if _is_unwritten(call) and not _is_filled(script, call):
+            return script.at(call)
     return ""
 
 

@@ -4,6 +4,8 @@ import ast
 import functools
 from collections.abc import Iterator
 
+from autotune.source.script import root_name
+
 # Methods that write into an array, or change a container; functions that write into the first they
 # are given.
 _CHANGING = frozenset(
@@ -68,6 +70,18 @@ def _targets(target: ast.expr) -> list[ast.expr]:
     return [target]
 
 
+def given_values(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What `node` assigns which value: side by side, each its own (`x, y = x.cuda(), y.cuda()`)."""
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+            yield from zip(targets, values, strict=False)
+        case ast.Assign(targets=targets, value=value):
+            each = [at.elts if isinstance(at, ast.Tuple) else [at] for at in targets]
+            yield from ((target, value) for some in each for target in some)
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            yield target, value
+
+
 def written_into(node: ast.AST) -> Iterator[ast.expr]:
     """What `node` changes the inside of: items of it, by an operator, by a method
     (`table.index_copy_(...)`, `pool.append(...)`), or by a function that is given one for its
@@ -84,7 +98,7 @@ def written_into(node: ast.AST) -> Iterator[ast.expr]:
             changes = method in _CHANGING or (method.endswith("_") and not method.endswith("__"))
             changes = (changes and method not in _KEEPING) or any(map(_in_place, named))
             first = method in _FILLED_FIRST or (method == "at" and len(given) > 1)
-            if changes and _root(owner) in _NAMESPACES:
+            if changes and root_name(owner) in _NAMESPACES:
                 first = True
             elif changes:
                 yield whole_of(owner)
@@ -96,13 +110,6 @@ def _in_place(argument: ast.keyword) -> bool:
     """Whether it is `inplace=True`, or may be."""
     given = argument.value
     return argument.arg == "inplace" and not (isinstance(given, ast.Constant) and not given.value)
-
-
-def _root(owner: ast.expr) -> str:
-    """`torch` of `torch.nn.init`."""
-    while isinstance(owner, ast.Attribute):
-        owner = owner.value
-    return owner.id if isinstance(owner, ast.Name) else ""
 
 
 def whole_of(part: ast.expr) -> ast.expr:

@@ -5,9 +5,10 @@ import re
 from collections.abc import Collection, Iterator
 
 from autotune.source.edits import Place
+from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.reach import callers, is_bound, reached, run_with, running_parts
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, covers, first_line, last_name
 
 Loop = ast.For | ast.While
 
@@ -44,7 +45,7 @@ def own_loops(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
         return [], []
     place, in_library = own[0], own[0] is not program.places.backward
     script = program.scripts[place.path]
-    held = [at for at in script.nodes if _covers(at, place.line)]
+    held = [at for at in script.nodes if isinstance(at, ast.stmt) and covers(at, place.line)]
     if not held:
         return [], []
     inner, outer = list[ast.AST](), list[ast.AST]()
@@ -58,7 +59,7 @@ def own_loops(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
         function, is_inside = at.function(node), is_inside or bool(around)
         if function is not None and (function.name, is_inside) not in known:
             known.add((function.name, is_inside))
-            waiting += [(by, call, is_inside) for by, call in _calls_of(program, function.name)]
+            waiting += [(by, call, is_inside) for by, call in calls_named(program, function.name)]
     if not inner and not in_library:
         inner = [script.function(held[-1]) or script.tree]
     return inner, outer
@@ -66,12 +67,7 @@ def own_loops(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
 
 def _called_back(program: Program) -> Iterator[Function]:
     """The methods of the program that a framework calls while it trains."""
-    classes = [
-        at
-        for script in program.scripts.values()
-        for at in script.nodes
-        if isinstance(at, ast.ClassDef)
-    ]
+    classes = [at for _, at in program.classes()]
     known = set[str]()
     while more := {at.name for at in classes if _is_of_framework(at, known)} - known:
         known |= more
@@ -141,9 +137,8 @@ def running_meanwhile(program: Program, seen: Collection[Place] = ()) -> set[ast
     around = {name for at in holders if at is not None for name in callers(program, at.name)}
     apart = {
         node
-        for script in program.scripts.values()
-        for function in script.nodes
-        if isinstance(function, Function) and function.name in around
+        for _, function in program.functions()
+        if function.name in around
         for node in ast.walk(function)
     }
     begun = _beginning_at(program, seen) - apart
@@ -158,18 +153,5 @@ def _beginning_at(program: Program, places: Collection[Place]) -> set[ast.AST]:
         for path, script in program.scripts.items()
         for node in script.nodes
         if isinstance(node, Function | ast.Lambda)
-        if (path, script.first_line(node)) in lines
+        if (path, first_line(node)) in lines
     }
-
-
-def _covers(node: ast.AST, line: int) -> bool:
-    return isinstance(node, ast.stmt) and covers(node, line)
-
-
-def _calls_of(program: Program, name: str) -> list[tuple[Script, ast.Call]]:
-    return [
-        (script, call)
-        for script in program.scripts.values()
-        for call in script.calls
-        if last_name(call.func) == name
-    ]

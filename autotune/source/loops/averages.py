@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from autotune.source.reach import calls_in
-from autotune.source.script import last_name
+from autotune.source.script import last_name, names_in
 
 # What moves another net after the step, by the usual names: an average, a target.
 _MOVING = ("update_parameters", "soft_update")
@@ -45,7 +45,7 @@ def moves_weights(statement: ast.stmt, beside: Sequence[ast.stmt] = ()) -> bool:
         return False
     nodes = list(ast.walk(statement))
     targets = [at.target for at in nodes if isinstance(at, ast.For)]
-    bound = {at.id for each in targets for at in ast.walk(each) if isinstance(at, ast.Name)}
+    bound = set[str]().union(*map(names_in, targets))
     changes = any(
         (isinstance(at, ast.Attribute) and (at.attr == "data" or _is_in_place(at.attr)))
         or (isinstance(at, ast.AugAssign) and not _is_a_sum(at.target, bound))

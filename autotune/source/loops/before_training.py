@@ -2,13 +2,12 @@
 
 import ast
 import sys
-from typing import TypeGuard
 
 from autotune.source.edits import Place
-from autotune.source.loops.loss import names_in
+from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.reach import callers, calls_in
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, covers, last_name, names_in
 
 
 def first_line_of_training(program: Program, script: Script) -> int:
@@ -29,9 +28,7 @@ def training_functions(program: Program) -> set[Function]:
     """The functions that run before the program trains, or come to do so; all but those of loader
     workers where its loop was not seen.
     """
-    functions = [
-        at for script in program.scripts.values() for at in script.nodes if isinstance(at, Function)
-    ]
+    functions = [at for _, at in program.functions()]
     place = program.places.backward
     known = {at.name for at in functions}
     if place is not None and place.path in program.scripts:
@@ -53,9 +50,7 @@ def last_line_before_training(program: Program, script: Script, scope: Function 
     calls = _calls_by_function(script).get(scope, [])
     found = [call for call in calls if last_name(call.func) in leading]
     again = scope is not None and any(
-        last_name(call.func) == scope.name and _loops(each, call)
-        for each in program.scripts.values()
-        for call in each.calls
+        _loops(each, call) for each, call in calls_named(program, scope.name)
     )
     if again or not found:
         return sys.maxsize
@@ -98,12 +93,9 @@ def _leading(program: Program) -> set[str]:
 def _round(program: Program, place: Place) -> Function | None:
     """The innermost function round `place`."""
     script = program.scripts.get(place.path)
-    around = [at for at in script.nodes if _covers(at, place.line)] if script else []
+    functions = [at for at in script.nodes if isinstance(at, Function)] if script else []
+    around = [at for at in functions if covers(at, place.line)]
     return around[-1] if around else None
-
-
-def _covers(node: ast.AST, line: int) -> TypeGuard[Function]:
-    return isinstance(node, Function) and covers(node, line)
 
 
 def _calls_by_function(script: Script) -> dict[Function | None, list[ast.Call]]:
@@ -118,8 +110,7 @@ def _of_workers(program: Program) -> set[str]:
     """The names of what loaders are given to run in their workers."""
     given = (
         each.value
-        for script in program.scripts.values()
-        for call in script.calls
+        for _, call in program.calls()
         for each in call.keywords
         if each.arg == "worker_init_fn"
     )

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Collection, Iterator
 
+from autotune.source.calls.writes import given_values
 from autotune.source.loops.counters import counted
 from autotune.source.program import Change
 from autotune.source.script import Script, last_name
@@ -56,12 +57,7 @@ def _is_asked(target: ast.expr, test: ast.expr) -> bool:
 
 
 def _set_back(statement: ast.stmt) -> Iterator[ast.expr]:
-    match statement:
-        case ast.Assign(targets=targets, value=ast.Constant()):
-            yield from targets
-        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
-            for target, value in zip(targets, values, strict=False):
-                yield from [target] if isinstance(value, ast.Constant) else []
+    return (at for at, value in given_values(statement) if isinstance(value, ast.Constant))
 
 
 def beginnings(

@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TypeGuard
 
-from autotune.source.script import Function, last_name
+from autotune.source.script import LOOPS, Function, last_name
 
-LOOPS = ast.For | ast.AsyncFor | ast.While
 _COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from autotune.source.loops.around_training import loops_of_training
 from autotune.source.loops.endings import ending_tests
 from autotune.source.program import Program
-from autotune.source.script import Script
+from autotune.source.script import Script, last_name
 
 _NAMES = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 _CLOCKS = frozenset(
@@ -50,8 +50,7 @@ def _tellers(program: Program) -> frozenset[str]:
     """
     returned = [
         (script, _called(function), given.value)
-        for script in program.scripts.values()
-        for function in script.nodes
+        for script, function in program.nodes()
         if isinstance(function, ast.FunctionDef)
         for given in ast.walk(function)
         if isinstance(given, ast.Return) and given.value and script.function(given) is function
@@ -70,7 +69,7 @@ def _tellers(program: Program) -> frozenset[str]:
 
 def _called(function: ast.FunctionDef) -> str:
     """How its value is come by: `used()`, or `.used` of a property."""
-    properties = {"property", "cached_property"} & set(map(_last, function.decorator_list))
+    properties = {"property", "cached_property"} & set(map(last_name, function.decorator_list))
     return f".{function.name}" if properties else f"{function.name}()"
 
 
@@ -102,7 +101,7 @@ def _is_time(script: Script, value: ast.expr, times: Collection[str]) -> bool:
         case ast.Call(func=function, args=given):
             name = script.qualified(function)
             numbers = name in _OF_NUMBERS and any(_is_time(script, at, times) for at in given)
-            return name in _CLOCKS or numbers or f"{_last(function)}()" in times
+            return name in _CLOCKS or numbers or f"{last_name(function)}()" in times
     return False
 
 
@@ -116,14 +115,6 @@ def _named(node: ast.AST) -> str:
     return ""
 
 
-def _last(function: ast.expr) -> str:
-    """What `function` is called by its owner: `used` of `budget.used`."""
-    match function:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-    return ""
-
-
 def _asks(script: Script, test: ast.expr, times: Collection[str]) -> bool:
     """Whether `test` depends on the time."""
     sides = (
@@ -132,7 +123,7 @@ def _asks(script: Script, test: ast.expr, times: Collection[str]) -> bool:
         if isinstance(node, ast.Compare)
         for side in (node.left, *node.comparators)
     )
-    calls = (f"{_last(node.func)}()" for node in ast.walk(test) if isinstance(node, ast.Call))
+    calls = (f"{last_name(node.func)}()" for node in ast.walk(test) if isinstance(node, ast.Call))
     names = map(_named, ast.walk(test))
     return any(_is_time(script, side, times) for side in sides) or any(
         f"{_ASKED}{each}" in times for each in (*calls, *names)

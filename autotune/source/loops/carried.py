@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from autotune.source.loops.iteration import loop_that_trains
 from autotune.source.program import Program
-from autotune.source.script import Function, last_name, straight
+from autotune.source.reach import functions_named
+from autotune.source.script import Function, given_to, last_name, names_in, straight
 
 _BESTS = frozenset(("max", "min", "sum", "maximum", "minimum", "add"))
 _OF_A_NUMBER = frozenset(("item", "float", "len"))
@@ -43,7 +44,7 @@ def _of_batch(loop: ast.For) -> set[str]:
     found = set(_targets([loop.target]))
     assigns = [at for each in loop.body for at in ast.walk(each) if isinstance(at, ast.Assign)]
     for node in assigns:
-        if found & {at.id for at in ast.walk(node.value) if isinstance(at, ast.Name)}:
+        if found & names_in(node.value):
             found |= set(_targets(node.targets))
     return found
 
@@ -58,7 +59,7 @@ def _targets(targets: Sequence[ast.expr]) -> Iterator[str]:
 
 def _given(call: ast.Call) -> Iterator[str]:
     """The variables among what `call` is given beside others."""
-    given = [*call.args, *(each.value for each in call.keywords)]
+    given = given_to(call)
     if len(given) > 1:  # `x = f(x)` makes one thing of another
         for at in given:
             yield from _named(at)
@@ -94,26 +95,21 @@ def _is_set_anew(body: Sequence[ast.stmt], call: ast.stmt, name: str) -> bool:
 
 
 def _of_a_module(program: Program) -> str:
-    for script in program.scripts.values():
-        forwards = (at for at in script.nodes if isinstance(at, Function) and at.name == "forward")
-        for function in forwards:
-            nodes = list(ast.walk(function))
-            read = {
-                at.attr
-                for at in nodes
-                if isinstance(at, ast.Attribute)
-                and isinstance(at.ctx, ast.Load)
-                and last_name(at.value) == "self"
-            }
-            for node in nodes:
-                match node:
-                    case ast.Assign(
-                        targets=[ast.Attribute(attr=name, value=ast.Name(id="self"))], value=value
-                    ) if (
-                        name in read
-                        and _is_detached(value)
-                        and not _is_kept_to_show(function, node, name)
-                    ):
+    for script, function in functions_named(program, "forward"):
+        nodes = list(ast.walk(function))
+        read = {
+            at.attr
+            for at in nodes
+            if isinstance(at, ast.Attribute)
+            and isinstance(at.ctx, ast.Load)
+            and last_name(at.value) == "self"
+        }
+        for node in nodes:
+            match node:
+                case ast.Assign(
+                    targets=[ast.Attribute(attr=name, value=ast.Name(id="self"))], value=value
+                ) if name in read and _is_detached(value):
+                    if not _is_kept_to_show(function, node, name):
                         return f"self.{name}, {script.at(node)}"
     return ""
 

@@ -5,10 +5,9 @@ from collections.abc import Collection, Iterator
 
 from autotune.source.loops.around_training import loops_of_training, running_within
 from autotune.source.loops.beginnings import counters
-from autotune.source.loops.loss import names_in
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.script import Script, last_name
+from autotune.source.script import Script, last_name, names_in
 
 _DRAWS = frozenset(("random", "rand", "random_sample", "uniform"))
 _OF_A_NUMBER = frozenset(("float", "item"))
@@ -129,10 +128,8 @@ def _after(script: Script, branch: ast.If) -> list[ast.stmt]:
     """What comes after `branch` where it is left by its end (`return`), in the same block."""
     if not isinstance(branch.body[-1], ast.Return | ast.Continue):
         return []
-    above = next(script.ancestors(branch))
-    blocks = (getattr(above, name, []) for name in ("body", "orelse", "finalbody"))
-    block = next((each for each in blocks if branch in each), [])
-    return block[block.index(branch) + 1 :] if block else []
+    block = script.block(branch)
+    return block[block.index(branch) + 1 :]
 
 
 def _calls(block: list[ast.stmt] | list[ast.expr]) -> frozenset[str]:

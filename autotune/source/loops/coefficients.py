@@ -37,16 +37,15 @@ def coefficients(
 def _asked_for(program: Program) -> set[str]:
     """The last names of what decides on something."""
     found = set[str]()
-    for script in program.scripts.values():
-        for node in script.nodes:
-            match node:
-                case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
-                    tests = [test]
-                case ast.comprehension(ifs=tests) | ast.BoolOp(values=tests):
-                    pass
-                case _:
-                    continue
-            found |= {code.rpartition(".")[2] for test in tests for code in code_in(test)}
+    for _, node in program.nodes():
+        match node:
+            case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
+                tests = [test]
+            case ast.comprehension(ifs=tests) | ast.BoolOp(values=tests):
+                pass
+            case _:
+                continue
+        found |= {code.rpartition(".")[2] for test in tests for code in code_in(test)}
     return found
 
 

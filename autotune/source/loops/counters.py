@@ -6,11 +6,11 @@ Smaller batches are more batches: such a count would reach its end after fewer s
 import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from autotune.source.loops.indirect import Called, shared_names
-from autotune.source.loops.loss import names_in, stored_names
+from autotune.source.calls.writes import given_values
+from autotune.source.loops.indirect import Called
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, last_name, names_in, shared_names, stored_names
 
 _DECIDING = (ast.Mod, ast.FloorDiv, ast.Pow, ast.Mult)
 # What is called with a count and does no more than say or keep it.
@@ -51,8 +51,7 @@ def deciding_counter(
 
 def saying_functions(program: Program) -> frozenset[str]:
     """The names of functions of the program that do no more than say what they are given."""
-    nodes = [at for script in program.scripts.values() for at in script.nodes]
-    functions = [at for at in nodes if isinstance(at, Function)]
+    functions = [at for _, at in program.functions()]
     others = {at.name for at in functions if not _only_says(at)}
     return frozenset({at.name for at in functions} - others)
 
@@ -108,17 +107,10 @@ def _made_from(body: Sequence[ast.AST], names: set[str], late: int) -> set[str]:
     anew = set[str]().union(*(stored_names(at) for at in early if at not in under))
     pairs: list[tuple[ast.expr, ast.expr]]
     for node in body:
-        match node:
-            case ast.Assign(targets=[ast.Tuple(elts=places)], value=ast.Tuple(elts=values)):
-                pairs = list(zip(places, values, strict=False))
-            case ast.Assign(targets=places, value=value):
-                pairs = [(place, value) for place in places]
-            case ast.AugAssign(target=target, value=value):
-                pairs = [(target, value)]
-            case ast.NamedExpr(target=name, value=value):
-                pairs = [(name, value)]
-            case _:
-                continue
+        if isinstance(node, ast.AugAssign | ast.NamedExpr):
+            pairs = [(node.target, node.value)]
+        else:
+            pairs = list(given_values(node))
         for place, value in pairs:
             decided = node in under and not _is_zero(value)
             decided &= place.lineno < late or not stored_names(place) <= anew

@@ -3,11 +3,12 @@
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from autotune.source.calls.writes import given_values
 from autotune.source.loops.indirect import Called, called_in
 from autotune.source.loops.iteration import WRAPPERS, loop_that_trains
 from autotune.source.program import Program
-from autotune.source.reach import argument_code, functions_named
-from autotune.source.script import Function, Script, last_name
+from autotune.source.reach import argument_code, called_as, functions_named
+from autotune.source.script import Function, Script, given_to, last_name, parameters
 
 _DRAWING = frozenset(("iter", "list", "tuple", "enumerate", "zip", "cycle", *WRAPPERS))
 
@@ -66,7 +67,7 @@ def _is_given_to_ask(program: Program, script: Script, loader: ast.expr) -> bool
         return False
     code, asked = ast.unparse(loader), list[bool]()
     for other, function in functions_named(program, last_name(call.func)):
-        names = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
+        names = parameters(function)
         same = {name for name in names if argument_code(call, other, function, name) == code}
         uses = (at for at in ast.walk(function) if isinstance(at, ast.Name) and at.id in same)
         asked.append(bool(same) and all(_only_asked(other, at) for at in uses))
@@ -80,11 +81,10 @@ def _draws(
     of the `calls` gives it, or what the object that it is a method of was given or has by the same
     name.
     """
-    parameters = {at.arg for at in ast.walk(function.node.args) if isinstance(at, ast.arg)}
     holder = next(function.script.ancestors(function.node))
     for source in _drawn_from(function.node):
         match source:
-            case ast.Name(id=name) if name in parameters:
+            case ast.Name(id=name) if name in parameters(function.node):
                 given = _given(calls, function, function.node.name, name)
             case ast.Attribute(attr=name, value=ast.Name(id="self")) if isinstance(
                 holder, ast.ClassDef
@@ -119,31 +119,15 @@ def _given(calls: Iterable[ast.Call], function: Called, name: str, parameter: st
 
 def _kept(program: Program, function: Called, holder: ast.ClassDef, name: str) -> set[str]:
     """What objects of `holder` are given that they keep as `self.name`."""
-    calls = [call for each in program.scripts.values() for call in each.calls]
+    calls = [call for _, call in program.calls()]
     found = set[str]()
     if not any(isinstance(at, Function) and at.name == "__init__" for at in holder.body):
         made = (each for each in calls if last_name(each.func) == holder.name)  # a dataclass, say
-        found |= {ast.unparse(at) for each in made for at in (*each.args, *_values(each))}
+        found |= {ast.unparse(at) for each in made for at in given_to(each)}
     for method in (at for at in holder.body if isinstance(at, Function)):
         by = Called(script=function.script, node=method)
-        named = holder.name if method.name == "__init__" else method.name
-        for target, value in _assigned(method):
+        named = called_as(function.script, method)
+        for target, value in (pair for at in ast.walk(method) for pair in given_values(at)):
             if isinstance(target, ast.Attribute) and isinstance(value, ast.Name):
                 found |= _given(calls, by, named, value.id) if target.attr == name else set()
     return found
-
-
-def _values(call: ast.Call) -> list[ast.expr]:
-    return [each.value for each in call.keywords]
-
-
-def _assigned(function: Function) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Each target in `function` with its value, of `self.a, self.b = a, b` one by one."""
-    for node in ast.walk(function):
-        match node:
-            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
-                yield from zip(targets, values, strict=False)
-            case ast.Assign(targets=targets, value=value):
-                yield from ((target, value) for target in targets)
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
-                yield target, value

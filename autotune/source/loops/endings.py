@@ -1,8 +1,11 @@
-"""The conditions by which a loop ends before its time."""
+"""The conditions by which a loop ends, and whether one is a count of its steps."""
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+from autotune.source.loops.around_training import own_loops, running
+from autotune.source.loops.beginnings import counters, is_count
+from autotune.source.program import Program
 from autotune.source.script import Script
 
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
@@ -18,6 +21,21 @@ def ending_tests(script: Script, loop: ast.AST) -> Iterator[tuple[ast.expr, bool
             _leaves(script, at, loop) for at in _whenever(node.body)
         ):
             yield node.test, True
+
+
+def ends_by_count(program: Program) -> bool:
+    """Whether the loop over batches goes over a range or is left at a count of its steps; of one
+    with epochs round it, whether that too is.
+    """
+    inner, outer = own_loops(program)
+    steps = {node for loop in inner for node in ast.walk(loop)} | running(program, inner)
+    names = [name for name in counters(inner, steps) if "epoch" not in name]
+    return any(map(_goes_over_a_range, inner)) or any(
+        _asks_for_count(test, names)
+        for script in program.scripts.values()
+        for loop in (at for at in script.nodes if at in (outer or inner))
+        for test, _ in ending_tests(script, loop)
+    )
 
 
 def _whenever(block: Sequence[ast.AST]) -> Iterator[ast.AST]:
@@ -40,3 +58,14 @@ def _leaves(script: Script, node: ast.AST, loop: ast.AST) -> bool:
             return name in _RAISED
     # What a framework calls only gives back control: its loops go on.
     return isinstance(node, ast.Return) and isinstance(loop, ast.For | ast.While)
+
+
+def _goes_over_a_range(loop: ast.AST) -> bool:
+    return isinstance(loop, ast.For) and any(
+        isinstance(at, ast.Name) and at.id == "range" for at in ast.walk(loop.iter)
+    )
+
+
+def _asks_for_count(test: ast.expr, names: Collection[str]) -> bool:
+    compared = (at for at in ast.walk(test) if isinstance(at, ast.Compare))
+    return any(is_count(at.left, names) for at in compared)

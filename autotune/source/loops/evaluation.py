@@ -3,15 +3,13 @@
 import ast
 
 from autotune.source.loops.around_training import running_within
-from autotune.source.loops.loss import BACKWARDS
+from autotune.source.loops.loss import BACKWARDS, WITHOUT_GRADIENTS
 from autotune.source.loops.one_training import loops_of_one_training
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.script import Function, Script, covers, is_method, last_name
+from autotune.source.script import LOOPS, Function, Script, covers, given_to, is_method, last_name
 
-_LOOPS = ast.For | ast.AsyncFor | ast.While
 _LEAVING = ast.Continue | ast.Return
-WITHOUT_GRADIENTS = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
 
 
 def evaluated(program: Program) -> str:
@@ -28,8 +26,7 @@ def evaluated(program: Program) -> str:
     trains = {place.path for place in program.places.backwards}
     found = [
         (script.path not in trains, call not in between, script.at(call))
-        for script in program.scripts.values()
-        for call in script.calls
+        for script, call in program.calls()
         if call in ran and is_method(call, "eval") and not call.args
         if not _is_of_a_step(program, script, call) and not _is_idle(script, call)
         if _trains_again(script, call) or is_without_gradients(script, call)
@@ -60,7 +57,7 @@ def _is_idle(script: Script, evaluation: ast.Call) -> bool:
     """
     of, statement = _receiver(evaluation), script.statement(evaluation)
     loop = next(iter(script.ancestors(statement)), None)
-    if not isinstance(loop, _LOOPS) or statement not in loop.body:
+    if not isinstance(loop, LOOPS) or statement not in loop.body:
         return False
     after = loop.body[loop.body.index(statement) + 1 :]
     for each in (*after, *loop.body):
@@ -77,7 +74,7 @@ def _is_used(statement: ast.stmt, of: str) -> bool:
     return any(
         ast.unparse(at) == of
         for call in calls_in(statement)
-        for part in (call.func, *call.args, *(each.value for each in call.keywords))
+        for part in (call.func, *given_to(call))
         for at in ast.walk(part)
         if isinstance(at, ast.Name | ast.Attribute)
     )
@@ -92,7 +89,7 @@ def _trains_after(script: Script, function: Function, evaluation: ast.Call) -> b
     alone = any(isinstance(at, ast.Expr) and at.value is evaluation for at in function.body)
     if not (alone and backward and evaluation.lineno < backward[0].lineno):
         return False
-    looped = any(isinstance(at, _LOOPS) and covers(function, at.lineno) for at in between)
+    looped = any(isinstance(at, LOOPS) and covers(function, at.lineno) for at in between)
     lines = range(evaluation.lineno, backward[0].lineno)
     of = _receiver(evaluation)
     back = (at for at in calls_in(function) if is_method(at, "train") and at.lineno in lines)

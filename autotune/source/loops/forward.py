@@ -7,14 +7,18 @@ from pathlib import Path
 
 from autotune.source.loops.around_training import running
 from autotune.source.loops.condition import training_condition
-from autotune.source.loops.loss import BACKWARDS, given_names, loss_names, names_in, receiver_of
+from autotune.source.loops.loss import (
+    BACKWARDS,
+    WITHOUT_GRADIENTS,
+    given_names,
+    loss_names,
+    receiver_of,
+)
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import callers, calls_in, reached
-from autotune.source.script import Function, Script, covers, is_method, last_name
+from autotune.source.reach import CALLED, callers, calls_in, reached
+from autotune.source.script import Function, Script, covers, is_method, last_name, names_in
 
-_WITHOUT_GRADIENTS = frozenset({"no_grad", "set_grad_enabled", "inference_mode"})
-_CALLED = ("forward", "__call__")  # what runs of a class whose name is called
 # What is called of a loss that is there already.
 _REDUCING = frozenset({"float", "item", "len", "mean", "scale", "stack", "sum", "values"})
 _VALUES = frozenset({"item", "detach"})
@@ -101,7 +105,7 @@ def _makes_loss(statement: ast.stmt, backward: Call) -> bool:
 def _may_be_frozen(program: Program, statements: list[ast.stmt]) -> bool:
     """Whether `statements`, or what of the program they come to call, turn gradients off."""
     return any(
-        isinstance(at, ast.Name | ast.Attribute) and last_name(at) in _WITHOUT_GRADIENTS
+        isinstance(at, ast.Name | ast.Attribute) and last_name(at) in WITHOUT_GRADIENTS
         for node in reached(program, statements)
         for part in (_called_of(node) if isinstance(node, ast.ClassDef) else [node])
         for at in ast.walk(part)
@@ -110,7 +114,7 @@ def _may_be_frozen(program: Program, statements: list[ast.stmt]) -> bool:
 
 def _called_of(kind: ast.ClassDef) -> list[ast.stmt]:
     """What runs where an object of `kind` is called; its other methods have names of their own."""
-    return [at for at in kind.body if isinstance(at, Function) and at.name in _CALLED]
+    return [at for at in kind.body if isinstance(at, Function) and at.name in CALLED]
 
 
 def _frozen_index(program: Program, script: Script, block: list[ast.stmt]) -> int:

@@ -6,8 +6,10 @@ import ast
 
 from autotune.source.calls.called import called_models
 from autotune.source.loops.around_training import running_within
-from autotune.source.loops.evaluation import WITHOUT_GRADIENTS, is_without_gradients
+from autotune.source.loops.evaluation import is_without_gradients
+from autotune.source.loops.loss import WITHOUT_GRADIENTS
 from autotune.source.loops.one_training import loops_of_one_training
+from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.reach import argument_code
 from autotune.source.script import Function, Script, last_name
@@ -32,8 +34,7 @@ def gone_over(program: Program) -> str:
     ran = running_within(program, [*inner, *outer]) - running_within(program, inner)
     calls = (
         script.at(call)
-        for script in program.scripts.values()
-        for call in script.calls
+        for script, call in program.calls()
         if call in ran and _is_in_a_loop(script, call, outer) and _has_none(script, call)
         if _calls_a_model(program, script, call)
     )
@@ -70,7 +71,5 @@ def _calls_a_model(program: Program, script: Script, call: ast.Call) -> bool:
         return False
     return any(
         argument_code(each, script, function, call.func.id) in called_models(program, other)
-        for other in program.scripts.values()
-        for each in other.calls
-        if last_name(each.func) == function.name
+        for other, each in calls_named(program, function.name)
     )

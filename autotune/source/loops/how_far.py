@@ -9,11 +9,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from autotune.source.loops.condition import code_in
-from autotune.source.loops.loss import stored_names
 from autotune.source.loops.settled import is_progress, settled
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.script import Script, covers, last_name
+from autotune.source.script import Script, covers, last_name, stored_names
 
 _FURTHER = ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.In
 RANGES = frozenset(("range", "trange"))

@@ -11,7 +11,7 @@ from autotune.source.loops.kinds import Kinds
 from autotune.source.loops.loss import BACKWARDS, CLIPS
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.script import Function, Script, is_method, last_name
+from autotune.source.script import Function, Script, is_method, last_name, shared_names
 
 # What a model has, whatever else in the program goes by that name.
 _OF_MODELS = frozenset({"train", "eval"})
@@ -100,12 +100,6 @@ def stored_by(functions: Iterable[Called]) -> frozenset[str]:
         stored = (at.slice for at in entries if isinstance(at.ctx, ast.Store))
         found |= {str(key.value) for key in stored if isinstance(key, ast.Constant)}
     return frozenset(found)
-
-
-def shared_names(function: Function) -> set[str]:
-    """The variables of `function` that are also others'."""
-    shared = (at for at in ast.walk(function) if isinstance(at, ast.Global | ast.Nonlocal))
-    return {name for at in shared for name in at.names}
 
 
 def unusual_calls(functions: Iterable[Called], *, after: bool) -> Iterator[str]:

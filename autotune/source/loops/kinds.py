@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from autotune.source.loops.iteration import WRAPPERS
 from autotune.source.program import Program
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, is_none, last_name, root_name
 
 # What gives the model that it is given, with something round it.
 _WRAPPING = frozenset(("DataParallel", "DistributedDataParallel", "DDP", "compile"))
@@ -38,8 +38,7 @@ def _bases(kind: ast.ClassDef) -> set[str]:
 
 def classes_of(program: Program) -> list[ast.ClassDef]:
     """The classes that the program defines."""
-    trees = (script.tree for script in program.scripts.values())
-    return [at for tree in trees for at in ast.walk(tree) if isinstance(at, ast.ClassDef)]
+    return [kind for _, kind in program.classes()]
 
 
 def classes_built(program: Program, script: Script, name: str) -> list[set[str]]:
@@ -85,10 +84,7 @@ class Kinds:
 
     def is_imported(self, script: Script, expression: ast.expr) -> bool:
         """Whether `expression` goes by the name of something that a library has."""
-        root = expression
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        imported = script.imports.get(last_name(root), ".")
+        imported = script.imports.get(root_name(expression), ".")
         return not imported.startswith(".") and self._own.isdisjoint(imported.split("."))
 
     def of(self, script: Script, owner: ast.expr, method: str) -> set[ast.ClassDef] | None:
@@ -103,8 +99,7 @@ class Kinds:
 
     def _of(self, script: Script, owner: ast.expr) -> set[ast.ClassDef] | None:
         if isinstance(owner, ast.Name) and owner.id == "self":
-            holders = (at for at in script.ancestors(owner) if isinstance(at, ast.ClassDef))
-            holder = next(holders, None)
+            holder = script.class_round(owner)
             return kin(self._classes, holder) if holder else None
         if not isinstance(owner, ast.Name | ast.Attribute):
             return None
@@ -116,7 +111,7 @@ class Kinds:
 
     def _built(self, script: Script, value: ast.expr | None) -> set[ast.ClassDef] | None:
         """The classes of what `value` gives, where it calls one; none for a library's."""
-        if isinstance(value, ast.Constant) and value.value is None:
+        if is_none(value):
             return set()
         if not isinstance(value, ast.Call):
             return None

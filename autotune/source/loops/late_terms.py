@@ -4,11 +4,12 @@ import ast
 from collections.abc import Iterator, Sequence, Set
 
 from autotune.source.loops.condition import are_options, code_in, given_code
-from autotune.source.loops.loss import receiver_of, stored_names
+from autotune.source.loops.loss import receiver_of
+from autotune.source.named import calls_named
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import argument_code, calls_in, is_bound
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import LOOPS, Function, Script, last_name, parameters, stored_names
 
 # fmt: off
 # Calls that give a loss of several, or of one another size; what others are given is no loss yet.
@@ -33,8 +34,7 @@ _SETTING_UP = (
     "set_up", "setup",
 )
 # fmt: on
-_FINITE = frozenset({"isfinite", "isinf", "isnan"})
-_LOOPS = ast.For | ast.While | ast.AsyncFor
+FINITE = frozenset({"isfinite", "isinf", "isnan"})
 _MOST_CALLERS = 4  # one above the other
 
 
@@ -157,7 +157,7 @@ def asks_for_kind(node: ast.AST, around: Sequence[ast.stmt]) -> bool:
             return False  # how many there are in this batch
         case ast.Call(func=function):
             names = {last_name(call.func) for call in calls_in(node)}
-            return last_name(function) in _OF_KIND or bool(names & _FINITE)
+            return last_name(function) in _OF_KIND or bool(names & FINITE)
     return False
 
 
@@ -200,13 +200,11 @@ def changes(program: Program, script: Script, at: ast.AST, names: Set[str], dept
     function = script.function(at)
     if function is None or depth == _MOST_CALLERS:
         return False
-    given = [at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)]
+    given = parameters(function)
     own = names & set(given[is_bound(script, function) :])
     return any(
         changes(program, caller, call, _names_given(call, script, function, name), depth + 1)
-        for caller in program.scripts.values()
-        for call in caller.calls
-        if last_name(call.func) == function.name
+        for caller, call in calls_named(program, function.name)
         for name in own
     )
 
@@ -219,7 +217,7 @@ def _names_given(call: ast.Call, script: Script, function: Function, name: str) 
 def _given_around(script: Script, at: ast.AST) -> set[str]:
     """What is given a value in the loops round `at`, in its function, besides in `at` itself."""
     inner = script.statements_to(at)
-    loops = [index for index, each in enumerate(inner) if isinstance(each, _LOOPS) and index]
+    loops = [index for index, each in enumerate(inner) if isinstance(each, LOOPS) and index]
     found: set[str] = set()
     for index, statement in enumerate(inner[: max(loops, default=0)]):
         found |= given_code([each for each in script.block(statement) if each is not statement])
@@ -231,9 +229,11 @@ def _given_around(script: Script, at: ast.AST) -> set[str]:
 
 def _shared(program: Program) -> set[str]:
     """The variables that functions of the program give a value to outside of themselves."""
-    nodes = (node for script in program.scripts.values() for node in script.nodes)
     return {
-        name for node in nodes if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
+        name
+        for _, node in program.nodes()
+        if isinstance(node, ast.Global | ast.Nonlocal)
+        for name in node.names
     }
 
 
@@ -243,8 +243,7 @@ def _changed_attributes(program: Program) -> set[str]:
     """
     return {
         node.attr
-        for script in program.scripts.values()
-        for node in script.nodes
+        for script, node in program.nodes()
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
         if changes_later(script, node)
     }
@@ -258,7 +257,7 @@ def changes_later(script: Script, given: ast.Attribute) -> bool:
 
 
 def _is_in_a_loop(script: Script, node: ast.AST) -> bool:
-    return any(isinstance(at, _LOOPS) for at in script.statements_to(node))
+    return any(isinstance(at, LOOPS) for at in script.statements_to(node))
 
 
 def _is_given_by_a_method(script: Script, node: ast.Attribute) -> bool:

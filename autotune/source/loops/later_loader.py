@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from autotune.source.edits import Place
 from autotune.source.loops.around_training import loops_of_training, running_within
 from autotune.source.loops.evaluation import is_without_gradients
-from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.program import Program
 from autotune.source.reach import callers
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, covers, last_name, names_in, stored_names
 
 # Names of what is kept to try a model on.
 HELD_OUT = re.compile("eval|(?<!inter)val(?!ue)|(?<!la)test")  # no interval, value, latest
@@ -30,8 +29,7 @@ def later_loader(program: Program, built: Sequence[Place]) -> str:
     others = _instead(program, built)
     places = (
         script.at(call)
-        for script in program.scripts.values()
-        for call in script.calls
+        for script, call in program.calls()
         if call in ran and last_name(call.func) == "DataLoader"
         if not any(at.path == script.path and covers(call, at.line) for at in built)
         if not _is_chosen(script, call) and others.isdisjoint(script.ancestors(call))
@@ -46,18 +44,14 @@ def later_loader(program: Program, built: Sequence[Place]) -> str:
 def _instead(program: Program, built: Sequence[Place]) -> set[ast.AST]:
     """The classes that may stand in the place of one that has built a loader."""
 
-    def has_built(script: Script, node: ast.AST) -> bool:
-        places = (at.line for at in built if at.path == script.path)
-        return isinstance(node, ast.stmt) and any(covers(node, line) for line in places)
+    def has_built(script: Script, node: ast.stmt) -> bool:
+        return any(at.path == script.path and covers(node, at.line) for at in built)
 
-    nodes = [(each, at) for each in program.scripts.values() for at in each.nodes]
-    builders = {
-        at.name for script, at in nodes if isinstance(at, Function) and has_built(script, at)
-    }
+    builders = {at.name for script, at in program.functions() if has_built(script, at)}
     return {
         at
-        for script, at in nodes
-        if isinstance(at, ast.ClassDef) and not has_built(script, at)
+        for script, at in program.classes()
+        if not has_built(script, at)
         if any(isinstance(each, Function) and each.name in builders for each in at.body)
     }
 

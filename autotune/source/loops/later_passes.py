@@ -29,16 +29,14 @@ class Passes:
         self._changed = given_code([at for at in loops if isinstance(at, ast.stmt)])
         self._attributes = {
             at.attr
-            for script in program.scripts.values()
-            for at in script.nodes
+            for script, at in program.nodes()
             if at in ran and isinstance(at, ast.Attribute) and isinstance(at.ctx, ast.Store)
             if changes_later(script, at)
         }
         self._names = set(_PASSES).union(*(callers(program, name) for name in _PASSES))
         self._seen = {
             call
-            for script in program.scripts.values()
-            for call in script.calls
+            for script, call in program.calls()
             if last_name(call.func) in _PASSES and _was_seen(program, script, call)
         }
 

@@ -4,15 +4,15 @@ import ast
 import re
 from collections.abc import Iterator
 
+from autotune.source.calls.writes import given_values
 from autotune.source.loops.counters import SAYING
 from autotune.source.loops.iteration import WRAPPERS
 from autotune.source.loops.loop import TrainingLoop
-from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.loops.other_loaders import names_of
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import calls_in, functions_named, is_bound
-from autotune.source.script import Function, Script, last_name
+from autotune.source.reach import called_as, calls_in, functions_named, is_bound
+from autotune.source.script import Function, Script, last_name, names_in, stored_names
 
 # What the names of other things than loaders begin and end in.
 _DATA = ("set", "sets", "data", "sampler", "df", "idx", "ids", "indices", "files", "texts", "dict")
@@ -31,20 +31,15 @@ def counts_batches(program: Program, loop: TrainingLoop, call: Call) -> str:
     inside = set(ast.walk(loop.node))
     known = {ast.unparse(loop.loader), last_name(loop.loader), *names_of(call)} - {""}
     dataset = _dataset_of(call)
-    for script in program.scripts.values():
-        for length in script.calls:
-            taken = last_name(length.func) == "len" and bool(length.args) and length not in inside
-            if (
-                not taken
-                or _is_in_mean(program, script, length)
-                or _is_said(program, script, length)
-            ):
-                continue
-            whole = length.args[0]
-            if _is_of_data(whole, dataset, known) or _is_a_part(script, whole, known):
-                continue
-            if _may_be_the_loader(whole, known):
-                return script.at(length)
+    for script, length in program.calls():
+        taken = last_name(length.func) == "len" and bool(length.args) and length not in inside
+        if not taken or _is_in_mean(program, script, length) or _is_said(program, script, length):
+            continue
+        whole = length.args[0]
+        if _is_of_data(whole, dataset, known) or _is_a_part(script, whole, known):
+            continue
+        if _may_be_the_loader(whole, known):
+            return script.at(length)
     return ""
 
 
@@ -70,14 +65,9 @@ def _is_a_part(script: Script, value: ast.expr, known: set[str]) -> bool:
     """
     if not isinstance(value, ast.Name) or value.id in known:
         return False
-    given = list[ast.expr]()
-    for node in ast.walk(script.function(value) or script.tree):
-        match node:
-            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
-                pairs = zip(map(last_name, targets), values, strict=False)
-                given += [each for name, each in pairs if name == value.id]
-            case ast.Assign(value=each) if value.id in stored_names(node):
-                given.append(each)
+    within = ast.walk(script.function(value) or script.tree)
+    pairs = (pair for at in within for pair in given_values(at))
+    given = [each for target, each in pairs if value.id in stored_names(target)]
     parts = (isinstance(at, ast.Subscript) and isinstance(at.slice, ast.Slice) for at in given)
     return bool(given) and all(parts)
 
@@ -138,13 +128,9 @@ def _taken_by(
     """The functions of the program that `call` may be of, with the parameter by which each takes
     `value`, "" where that cannot be told.
     """
-    for script in program.scripts.values():
-        for function in (at for at in script.nodes if isinstance(at, Function)):
-            holder, name = next(script.ancestors(function), None), function.name
-            if isinstance(holder, ast.ClassDef) and name == "__init__":
-                name = holder.name
-            if name == last_name(call.func):
-                yield script, function, _parameter(script, function, call, value)
+    for script, function in program.functions():
+        if called_as(script, function) == last_name(call.func):
+            yield script, function, _parameter(script, function, call, value)
 
 
 def _parameter(script: Script, function: Function, call: ast.Call, value: ast.expr) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import reached, running_parts
-from autotune.source.script import is_method
+from autotune.source.script import is_method, names_in, stored_names
 
 BACKWARDS = ("backward", "manual_backward")
+WITHOUT_GRADIENTS = frozenset(("no_grad", "inference_mode", "set_grad_enabled"))
 # What torch.nn.utils has for clipping.
 # fmt: off
 CLIPS = (
@@ -33,12 +34,6 @@ def receiver_of(call: Call) -> ast.expr:
     return function.value
 
 
-def stored_names(statement: ast.AST) -> set[str]:
-    """The variables that `statement` gives a value."""
-    names = (at for at in ast.walk(statement) if isinstance(at, ast.Name))
-    return {at.id for at in names if isinstance(at.ctx, ast.Store)}
-
-
 def given_names(statement: ast.stmt) -> set[str]:
     """The variables that `statement` itself gives a value, or adds to (`group.append(...)`,
     `groups[0].append(...)`).
@@ -56,11 +51,6 @@ def given_names(statement: ast.stmt) -> set[str]:
             subscripts = [at.value for at in changed if isinstance(at, ast.Subscript)]
             return stored_names(statement).union(*map(names_in, subscripts))
     return stored_names(statement)
-
-
-def names_in(node: ast.AST) -> set[str]:
-    """The variables that `node` has."""
-    return {at.id for at in ast.walk(node) if isinstance(at, ast.Name)}
 
 
 def adds_up_at(program: Program, loop: ast.For, backward: Call) -> str:

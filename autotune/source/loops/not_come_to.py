@@ -11,7 +11,7 @@ from autotune.source.loops.counters import SAYING
 from autotune.source.loops.settled import is_option, settled
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.script import last_name
+from autotune.source.script import is_none, last_name
 
 _NAMED = 3
 _LONGEST = 60  # code of a condition
@@ -71,8 +71,7 @@ def _moves(test: ast.expr | None, fixed: Collection[str]) -> bool:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return _moves(operand, fixed)
     parts = [at for at in ast.walk(test) if isinstance(at, ast.Name | ast.Attribute)]
-    nothing = any(isinstance(at, ast.Constant) and at.value is None for at in ast.walk(test))
-    if nothing or not _OF_A_KIND.isdisjoint(map(last_name, parts)):
+    if any(map(is_none, ast.walk(test))) or not _OF_A_KIND.isdisjoint(map(last_name, parts)):
         return False
     called = {call.func for call in calls_in(test)}
     apart = called | {at.value for at in parts if isinstance(at, ast.Attribute)}

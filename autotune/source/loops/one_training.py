@@ -4,10 +4,9 @@ import ast
 import re
 
 from autotune.source.loops.around_training import loops_of_training
-from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.program import Program
 from autotune.source.reach import callers
-from autotune.source.script import last_name
+from autotune.source.script import last_name, names_in, stored_names
 
 # What is called of a model, or with it, as its training begins.
 _BEGINNING = frozenset(("train", "fit", "parameters"))

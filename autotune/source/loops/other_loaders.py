@@ -2,15 +2,22 @@
 
 import ast
 import itertools
-from collections.abc import Iterator
 
 from autotune.source.loops.iteration import WRAPPERS
 from autotune.source.loops.loop import TrainingLoop
-from autotune.source.named import calls_by_name
+from autotune.source.named import calls_named
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import argument, argument_code, is_bound
-from autotune.source.script import Function, Script, last_name
+from autotune.source.reach import argument, argument_code, is_bound, told
+from autotune.source.script import (
+    Function,
+    Script,
+    given_to,
+    last_name,
+    parameters,
+    root_name,
+    stored_names,
+)
 
 _COMPREHENSIONS = ast.DictComp | ast.GeneratorExp | ast.ListComp
 
@@ -33,8 +40,7 @@ def _times_called(program: Program, builds: Call, function: Function) -> int:
     """
     return sum(
         _is_own(script, each.func) and _comes_to(builds, function, each)
-        for script in program.scripts.values()
-        for each in calls_by_name(script).get(function.name, ())
+        for script, each in calls_named(program, function.name)
     )
 
 
@@ -43,8 +49,7 @@ def _comes_to(builds: Call, function: Function, called: ast.Call) -> bool:
     `if split == "train":` and it is given another constant for `split`.
     """
     script, bound = builds.script, is_bound(builds.script, function)
-    kept = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
-    kept -= {at.id for at in ast.walk(function) if isinstance(at, ast.Name) and not _loads(at)}
+    kept = set(parameters(function)) - stored_names(function)
     for above in script.statements_to(builds.node):
         holder = next(script.ancestors(above))
         match holder:
@@ -60,18 +65,11 @@ def _comes_to(builds: Call, function: Function, called: ast.Call) -> bool:
     return True
 
 
-def _loads(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Load)
-
-
 def _is_own(script: Script, called: ast.expr) -> bool:
     """Whether `called` is a name, or an attribute of a module or of `self`."""
     if isinstance(called, ast.Attribute):
-        owner = called.value
-        while isinstance(owner, ast.Attribute):
-            owner = owner.value
         own = isinstance(called.value, ast.Name) and called.value.id in ("self", "cls")
-        return own or (isinstance(owner, ast.Name) and owner.id in script.imports)
+        return own or root_name(called) in script.imports
     return True
 
 
@@ -86,13 +84,10 @@ def other_loaders(program: Program, loop: TrainingLoop, call: Call) -> str:
     beside = (_bound_beside(call, own) for own in names_of(call))
     if any(len(each) > 1 for each in (within, *beside)):
         return "several values go by the name of the loader that the loop goes over"
-    parameters = (
-        [at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)] if function else []
-    )
-    if function is None or name not in parameters:
+    if function is None or name not in parameters(function):
         return ""
-    calls = _calls_of(program, function)
-    given = {argument_code(at, loop.script, function, name) for at in calls}
+    calls = calls_named(program, function.name)
+    given = {argument_code(call, loop.script, function, name) for _, call in calls}
     return f"{function.name} is given several loaders, perhaps" if len(given - {""}) > 1 else ""
 
 
@@ -108,14 +103,11 @@ def wrapper_of(program: Program, loop: TrainingLoop, call: Call) -> ast.Call | N
     names, name = names_of(call), last_name(loop.loader)
     values = [*loop.script.binds(name), *(at for own in names for at in _bound_beside(call, own))]
     if function := loop.script.function(loop.node):
-        bound = is_bound(loop.script, function)
-        for called in _calls_of(program, function):
-            told = argument(called, function, name, bound=bound)
-            if told is not None and told is not called and _called(told) not in WRAPPERS:
-                values.append(told)
+        handed = (value for _, value in told(program, loop.script, function, name))
+        values += (value for value in handed if _called(value) not in WRAPPERS)
     for value in (at for each in values for at in _branches(each)):
         if isinstance(value, ast.Call):
-            given = [*value.args, *(at.value for at in value.keywords)]
+            given = given_to(value)
             if any(at is call.node or last_name(at) in names for at in given):
                 return value
     return None
@@ -130,11 +122,6 @@ def _branches(value: ast.expr) -> list[ast.expr]:
 
 def _called(value: ast.expr) -> str:
     return last_name(value.func) if isinstance(value, ast.Call) else ""
-
-
-def _calls_of(program: Program, function: Function) -> Iterator[ast.Call]:
-    for script in program.scripts.values():
-        yield from calls_by_name(script).get(function.name, ())
 
 
 def names_of(call: Call) -> set[str]:

@@ -4,8 +4,8 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence, Set
 
 from autotune.source.edits import Place
-from autotune.source.loops.beside import LOOPS, NamesBeside, leaves, read_in, used_in
-from autotune.source.script import Function, covers, is_guard, is_method, tree_of
+from autotune.source.loops.beside import NamesBeside, leaves, read_in, used_in
+from autotune.source.script import LOOPS, Function, covers, is_guard, is_method, tree_of
 
 
 def not_reached(

@@ -3,9 +3,9 @@
 import ast
 from collections.abc import Collection, Iterator, Sequence
 
-from autotune.source.loops.loss import given_names, names_in, stored_names
+from autotune.source.loops.loss import given_names
 from autotune.source.places import Call
-from autotune.source.script import Function
+from autotune.source.script import Function, names_in, stored_names
 
 _PARAMETERS = ("parameters", "named_parameters")
 _MODULES = ("modules", "named_modules", "children", "named_children")

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator
 from autotune.source.calls.writes import assigned
 from autotune.source.loops.condition import are_options
 from autotune.source.loops.late_terms import changes_later
-from autotune.source.named import functions_by_name
 from autotune.source.program import Program
 from autotune.source.reach import argument, calls_in, defaults_of, is_bound
 from autotune.source.script import Function, Script, last_name
@@ -28,18 +27,17 @@ def settled(program: Program, ran: Collection[ast.AST]) -> frozenset[str]:
     sets may be a framework's, that counts.
     """
     values, moved, known = list(_handed_on(program)), set[str](), set[str]()
-    for script in program.scripts.values():
-        for node in script.nodes:
-            names = {last_name(at) for at in assigned(node)}
-            known |= names
-            match node:
-                case ast.Assign(value=value) if not isinstance(value, ast.Constant):
-                    read = {last_name(at) for at in ast.walk(value) if isinstance(at, ast.expr)}
-                    given = names if _runs(script, node, ran) else set[str]()
-                    moved |= given & read  # `step = step + 1`
-                    values += [(name, value) for name in given - read]
-                case _ if _runs(script, node, ran):
-                    moved |= names
+    for script, node in program.nodes():
+        names = {last_name(at) for at in assigned(node)}
+        known |= names
+        match node:
+            case ast.Assign(value=value) if not isinstance(value, ast.Constant):
+                read = {last_name(at) for at in ast.walk(value) if isinstance(at, ast.expr)}
+                given = names if _runs(script, node, ran) else set[str]()
+                moved |= given & read  # `step = step + 1`
+                values += [(name, value) for name in given - read]
+            case _ if _runs(script, node, ran):
+                moved |= names
     known = (known | {name for name, _ in values}) - {""}
     while more := {name for name, value in values if _moves(value, moved, known)} - moved:
         moved |= more
@@ -80,13 +78,11 @@ def _moves(value: ast.expr, moved: Collection[str], known: Collection[str]) -> b
 def _handed_on(program: Program) -> Iterator[_Given]:
     """The parameters of the program's functions, and what its calls give for them."""
     functions: dict[str, list[tuple[Script, Function]]] = {}
-    for script in program.scripts.values():
-        for name, some in functions_by_name(script).items():
-            functions.setdefault(name, []).extend((script, each) for each in some)
-    for script in program.scripts.values():
-        for call in script.calls:
-            for other, function in functions.get(last_name(call.func), ()):
-                yield from _given_by(call, other, function)
+    for script, function in program.functions():
+        functions.setdefault(function.name, []).append((script, function))
+    for _, call in program.calls():
+        for other, function in functions.get(last_name(call.func), ()):
+            yield from _given_by(call, other, function)
 
 
 def _given_by(call: ast.Call, script: Script, function: Function) -> Iterator[_Given]:

@@ -21,11 +21,11 @@ from autotune.source.loops.how_far import (
 from autotune.source.loops.late_terms import losses_of, without
 from autotune.source.loops.later_loader import HELD_OUT
 from autotune.source.loops.later_passes import Passes
-from autotune.source.loops.loss import BACKWARDS, names_in, stored_names
+from autotune.source.loops.loss import BACKWARDS
 from autotune.source.loops.one_training import loops_of_one_training
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, covers, last_name, names_in, stored_names
 
 # Names of how much there is in a step.
 _AMOUNT = re.compile(
@@ -181,9 +181,8 @@ def _builders(program: Program) -> frozenset[str]:
     """The program's functions that build a loader and give it back."""
     return frozenset(
         function.name
-        for script in program.scripts.values()
-        for function in script.nodes
-        if isinstance(function, Function) and not HELD_OUT.search(function.name.lower())
+        for _, function in program.functions()
+        if not HELD_OUT.search(function.name.lower())
         if _returns_loader(function)
     )
 

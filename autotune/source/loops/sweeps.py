@@ -5,10 +5,17 @@ import re
 from collections.abc import Iterator
 
 from autotune.source.loops.around_training import loops_of_training
-from autotune.source.loops.loss import names_in
 from autotune.source.program import Program
 from autotune.source.reach import argument, callers, calls_in, is_bound
-from autotune.source.script import Function, Script, covers, is_method, last_name
+from autotune.source.script import (
+    Function,
+    Script,
+    covers,
+    given_to,
+    is_method,
+    last_name,
+    names_in,
+)
 
 # What makes another training of the same size.
 _ALIKE = re.compile(
@@ -40,9 +47,8 @@ def swept_sizes(program: Program) -> str:
     }
     trains = [
         (script, at)
-        for script in program.scripts.values()
-        for at in script.nodes
-        if isinstance(at, Function) and at.name in holders
+        for script, at in program.functions()
+        if at.name in holders
         if script.path == place.path and covers(at, place.line)
     ]
     for script in program.scripts.values():
@@ -85,7 +91,7 @@ def _builds_by(node: ast.AST, name: str) -> bool:
     """Whether an object of a class, and none of `_NO_PARTS`, is made there of what `name` says."""
     calls = [at for at in calls_in(node) if last_name(at.func)[:1].isupper()]
     no_parts = [at for at in calls if _NO_PARTS.search(last_name(at.func))]
-    given = (each for call in calls for each in (*call.args, *(at.value for at in call.keywords)))
+    given = (each for call in calls for each in given_to(call))
     inside = {part for call in no_parts for part in ast.walk(call)}
     told = (part for each in given for part in ast.walk(each) if part not in inside)
     return any(isinstance(part, ast.Name) and part.id == name for part in told)

@@ -7,11 +7,18 @@ from collections.abc import Set
 
 from autotune.source.calls.writes import assigned
 from autotune.source.loops.around_training import loops_of_training, running, running_within
-from autotune.source.loops.loss import names_in
-from autotune.source.named import calls_by_name
+from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.reach import argument, calls_in, defaults_of, is_bound
-from autotune.source.script import Function, Script, is_guard, last_name, straight
+from autotune.source.script import (
+    Function,
+    Script,
+    given_to,
+    is_guard,
+    last_name,
+    names_in,
+    straight,
+)
 
 # torch.nn.Parameter, and what torch.nn.utils.prune has for single weights and for all of them.
 _REPLACE = (
@@ -40,8 +47,7 @@ def thawed_later(program: Program) -> str:
     between = running_within(program, outer) - running(program, inner)
     places = (
         script.at(node)
-        for script in program.scripts.values()
-        for node in script.nodes
+        for script, node in program.nodes()
         if node in between and _thaws(program, script, node, between)
     )
     return next(places, "")
@@ -56,8 +62,7 @@ def replaced_later(program: Program) -> str:
     ran = running_within(program, [*inner, *outer])
     found = [
         (script, node)
-        for script in program.scripts.values()
-        for node in script.calls
+        for script, node in program.calls()
         if node in ran and last_name(node.func) in _REPLACE
     ]
     making = _making(program) if found else set()
@@ -98,9 +103,8 @@ def _is_apart(script: Script, made: ast.Call) -> bool:
 def _making(program: Program) -> set[str]:
     """The functions in which models are made: those of `_MAKING`, and what these alone call."""
     calls: dict[str, list[set[str]]] = {}
-    for script in program.scripts.values():
-        for call in script.calls:
-            calls.setdefault(last_name(call.func), []).append(_functions_round(script, call))
+    for script, call in program.calls():
+        calls.setdefault(last_name(call.func), []).append(_functions_round(script, call))
     making = set(_MAKING)
     while (
         more := {name for name, callers in calls.items() if all(making & each for each in callers)}
@@ -121,8 +125,8 @@ def _thaws(program: Program, script: Script, node: ast.AST, between: Set[ast.AST
     match node:
         case ast.Assign(targets=[ast.Attribute(value=of, attr="requires_grad")], value=value):
             given = [value]
-        case ast.Call(func=ast.Attribute(value=of, attr="requires_grad_"), args=given):
-            given = [*given, *(each.value for each in node.keywords)]
+        case ast.Call(func=ast.Attribute(value=of, attr="requires_grad_")):
+            given = given_to(node)
         case _:
             return False
     if any(_is_false(program, script, value, between) for value in given):
@@ -217,8 +221,7 @@ def _is_unconditional(program: Program, script: Script, node: ast.AST, known: se
     known.add(function.name)
     return all(
         _is_unconditional(program, other, call, known)
-        for other in program.scripts.values()
-        for call in calls_by_name(other).get(function.name, ())
+        for other, call in calls_named(program, function.name)
     )
 
 
@@ -230,8 +233,7 @@ def _is_false(program: Program, script: Script, value: ast.expr, between: Set[as
     bound, default = is_bound(script, function), defaults_of(function).get(value.id)
     given = [
         argument(call, function, value.id, bound=bound) or default
-        for other in program.scripts.values()
-        for call in calls_by_name(other).get(function.name, ())
+        for _, call in calls_named(program, function.name)
         if call in between
     ]
     return bool(given) and all(isinstance(at, ast.Constant) and at.value is False for at in given)

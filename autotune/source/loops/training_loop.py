@@ -15,7 +15,7 @@ from autotune.source.loops.loop import TrainingLoop, own_nodes, receiver_code
 from autotune.source.loops.loss import CLIPS, loss_names
 from autotune.source.places import backward_and_step, refusal
 from autotune.source.program import Program
-from autotune.source.script import Function, Script, is_method, last_name
+from autotune.source.script import Function, Script, given_to, is_method, last_name
 
 _LOOPS = ast.For | ast.While | ast.AsyncFor | Function
 _OF_MODULES = ("parameters", "named_parameters", "modules", "named_modules", "train", "eval")
@@ -156,7 +156,7 @@ def _uses_between(program: Program, loop: TrainingLoop, nodes: list[ast.AST]) ->
             at = loop.script.at(statement)
             yield f"the loop goes over weights and changes something in place ({at})"
         for call in (at for at in ast.walk(statement) if isinstance(at, ast.Call)):
-            values = (*call.args, *(each.value for each in call.keywords))
+            values = given_to(call)
             given = {ast.unparse(at) for at in values if isinstance(at, ast.Name | ast.Attribute)}
             if after and given & models:
                 used = min(given & models)

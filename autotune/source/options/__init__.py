@@ -7,11 +7,11 @@ from io import StringIO
 from typing import Any
 
 from autotune.source.edits import Place
-from autotune.source.options.lines import empty, first_line, put
+from autotune.source.options.lines import empty, put
 from autotune.source.options.parameters import given_always
 from autotune.source.options.values import UNKNOWN, Values, looked_at, parsing, set_later
 from autotune.source.program import BYTE_ORDER_MARK
-from autotune.source.script import Function, tree_of
+from autotune.source.script import Function, first_line, tree_of
 from autotune.source.standing import Standing
 
 

@@ -3,12 +3,6 @@
 import ast
 
 
-def first_line(statement: ast.stmt) -> int:
-    """Where `statement` begins, its decorators included."""
-    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(each.lineno for each in decorators)])
-
-
 def put(lines: list[str], test: ast.expr, what: str) -> None:
     """Put `what` where the code of `test` stands, and nothing on what is left of its lines."""
     first, last = test.lineno - 1, (test.end_lineno or test.lineno) - 1

@@ -6,7 +6,7 @@ from typing import Any
 
 from autotune.source.options.values import UNKNOWN, Values
 from autotune.source.reach import argument, defaults_of
-from autotune.source.script import Function, last_name
+from autotune.source.script import Function, last_name, stored_names
 
 
 def given_always(files: Sequence[tuple[ast.Module, Values]]) -> dict[ast.AST, dict[str, Any]]:
@@ -44,11 +44,7 @@ def _given(
     arguments = function.args
     places = [*arguments.posonlyargs, *arguments.args][bound:]
     defaults = defaults_of(function)
-    stored = {
-        at.id
-        for at in ast.walk(function)
-        if isinstance(at, ast.Name) and isinstance(at.ctx, ast.Store)
-    }
+    stored = stored_names(function)
     for name in (each.arg for each in (*places, *arguments.kwonlyargs)):
         of = []
         for call, where in calls:

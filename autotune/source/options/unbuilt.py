@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from io import StringIO
 
 from autotune.source.edits import Place
-from autotune.source.options.lines import empty, first_line
+from autotune.source.options.lines import empty
 from autotune.source.program import BYTE_ORDER_MARK
-from autotune.source.script import last_name, tree_of
+from autotune.source.script import first_line, last_name, tree_of
 
 # What finds a class by a name that no text may have.
 _FINDING = frozenset(

@@ -9,7 +9,7 @@ from copy import copy
 from typing import Any
 
 from autotune.source.reach import calls_in
-from autotune.source.script import Function, last_name
+from autotune.source.script import LOOPS, Function, last_name
 
 UNKNOWN = object()
 _THERE = object()  # something, and not None
@@ -33,7 +33,6 @@ _MIRRORED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
 }
 _OPTIONS = re.compile("arg|opt|conf|cfg|param|flag|setting")
 _WORD = re.compile(r"\w+")
-_LOOPS = ast.For | ast.AsyncFor | ast.While
 _PARSING = frozenset(("parse_args", "parse_known_args"))
 
 
@@ -245,7 +244,7 @@ def _done_later(
     parses = any(last_name(call.func) in parsing for call in calls)
     first = 0.0
     if parses or isinstance(scope, ast.Module):
-        loops = (node.lineno for node in own if isinstance(node, _LOOPS))
+        loops = (node.lineno for node in own if isinstance(node, LOOPS))
         first = min(loops, default=math.inf)
     yield from (node for node in own if getattr(node, "lineno", 0) >= first)
     for function in inner:

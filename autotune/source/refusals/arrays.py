@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
-from autotune.source.loops.loss import GATHERING, names_in, stored_names
-from autotune.source.named import attributes_by_name, calls_by_name
+from autotune.source.loops.loss import GATHERING
+from autotune.source.named import attributes_by_name, calls_named
 from autotune.source.program import Program
 from autotune.source.reach import argument_code, calls_in, functions_named
 from autotune.source.refusals.kept_inside import (
@@ -18,7 +18,15 @@ from autotune.source.refusals.kept_inside import (
     kept_attributes,
     kept_in,
 )
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import (
+    Function,
+    Script,
+    covers,
+    last_name,
+    names_in,
+    parameters,
+    stored_names,
+)
 
 # fmt: off
 # Packages that make arrays of what they are given, and methods that do.
@@ -146,16 +154,15 @@ def _returned(program: Program, function: Function | None) -> Iterator[_Value]:
         return
     if any(last_name(at) in ("property", "cached_property") for at in function.decorator_list):
         yield from _attributes(program, function.name)
-    for script in program.scripts.values():
-        for call in calls_by_name(script).get(function.name, ()):
-            yield _Value(script, call)
+    for script, call in calls_named(program, function.name):
+        yield _Value(script, call)
 
 
 def _parameters(program: Program, call: ast.Call, given: ast.expr) -> Iterator[_Value]:
     """Where the functions of the program that `call` may call have what they are `given`."""
     code = ast.unparse(given)
     for script, function in functions_named(program, last_name(call.func)):
-        names = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
+        names = parameters(function)
         same = {name for name in names if argument_code(call, script, function, name) == code}
         yield from _loads(script, function, same)
 
@@ -180,8 +187,7 @@ def _attributes(program: Program, name: str) -> Iterator[_Value]:
 
 def _is_anothers(program: Program, value: _Value) -> bool:
     """Whether `value` is an attribute that an object without a forward pass gives itself."""
-    above = value.script.ancestors(value.node)
-    kind = next((at for at in above if isinstance(at, ast.ClassDef)), None)
+    kind = value.script.class_round(value.node)
     if kind is None:
         return False
     methods = (at for at in kind.body if isinstance(at, Function))

@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import takewhile
 
 from autotune.source.loops.iteration import enumerate_of
-from autotune.source.loops.loss import stored_names
-from autotune.source.script import Function, Script, is_method, last_name
+from autotune.source.script import Function, Script, is_method, last_name, stored_names
 
 # What a loop may ask of a batch, or do with it, wherever that lies.
 _HARMLESS = frozenset({"to", "cuda", "size", "shape", "ndim", "numel", "dim", "dtype", "keys"})

@@ -45,14 +45,14 @@ def caught_of_samples(program: Program) -> str:
     """
     inner, outer = own_loops(program)
     ran = running(program, [*inner, *outer])
-    known = (_KNOWN | _OF_STEPS | _own_kinds(program)) - _lost_kinds(program)
+    own = {kind.name for _, kind in program.classes()}
+    known = (_KNOWN | _OF_STEPS | own) - _lost_kinds(program)
     known |= _raised_in(program, [*inner, *outer])
     drawing = running(program, inner, strictly=True)
-    for script in program.scripts.values():
-        for node in script.nodes:
-            told = next(_telling(program, script, node, known, goes_on=node in ran), None)
-            if told is not None and _draws(program, node, inner, drawing):
-                return script.at(told)
+    for script, node in program.nodes():
+        told = next(_telling(program, script, node, known, goes_on=node in ran), None)
+        if told is not None and _draws(program, node, inner, drawing):
+            return script.at(told)
     return ""
 
 
@@ -155,21 +155,16 @@ def _raised_in(program: Program, loops: Collection[ast.AST]) -> set[str]:
     """
     inside = {node for loop in loops for node in ast.walk(loop)}
     within, elsewhere = set[str](), set[str]()
-    for script in program.scripts.values():
-        for node in script.nodes:
-            match node:
-                case ast.Raise(exc=ast.Call(func=kind)) | ast.Raise(exc=ast.expr() as kind):
-                    (within if node in inside else elsewhere).add(last_name(kind))
+    for _, node in program.nodes():
+        match node:
+            case ast.Raise(exc=ast.Call(func=kind)) | ast.Raise(exc=ast.expr() as kind):
+                (within if node in inside else elsewhere).add(last_name(kind))
     return within - elsewhere - _KNOWN - _LOST
-
-
-def _own_kinds(program: Program) -> set[str]:
-    return {kind.name for kind in _classes(program)}
 
 
 def _lost_kinds(program: Program) -> set[str]:
     """The classes of the program that cannot be made of one text, and what these are kinds of."""
-    classes = {kind.name: kind for kind in _classes(program)}
+    classes = {kind.name: kind for _, kind in program.classes()}
     lost = {name for name in classes if not _is_made_of_a_text(classes, name)}
     waiting = list(lost)
     while waiting:
@@ -178,11 +173,6 @@ def _lost_kinds(program: Program) -> set[str]:
         lost |= more
         waiting += more & classes.keys()
     return lost
-
-
-def _classes(program: Program) -> Iterator[ast.ClassDef]:
-    for script in program.scripts.values():
-        yield from (node for node in script.nodes if isinstance(node, ast.ClassDef))
 
 
 def _is_made_of_a_text(classes: dict[str, ast.ClassDef], name: str) -> bool:

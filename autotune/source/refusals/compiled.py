@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterator, Set
 
 from autotune.source.loops.around_training import loops_of_training, running
-from autotune.source.named import calls_by_name
+from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.refusals.kept_inside import FORWARD
@@ -59,10 +59,9 @@ def _hooked_later(program: Program) -> Iterator[str]:
         loop for loop in (*inner, *outer) if isinstance(loop, ast.For | ast.While)
     ]
     ran = running(program, loops, strictly=True)
-    for script in program.scripts.values():
-        for call in script.calls:
-            if last_name(call.func) in _HOOKS and call in ran:
-                yield script.at(call)
+    for script, call in program.calls():
+        if last_name(call.func) in _HOOKS and call in ran:
+            yield script.at(call)
 
 
 def _compiled(program: Program) -> list[ast.AST]:
@@ -70,13 +69,12 @@ def _compiled(program: Program) -> list[ast.AST]:
     called.
     """
     found = list[ast.AST]()
-    for script in program.scripts.values():
-        for kind in (at for at in script.nodes if isinstance(at, ast.ClassDef)):
-            methods = [at for at in kind.body if isinstance(at, Function)]
-            if any(method.name == FORWARD for method in methods):
-                found += (at for at in methods if at.name in _PASSES or _has(at, _PROPERTIES))
-        for call in (call for name in _HOOKS for call in calls_by_name(script).get(name, ())):
-            found += (ast.Call(func=hook, args=[], keywords=[]) for hook in call.args)
+    for _, kind in program.classes():
+        methods = [at for at in kind.body if isinstance(at, Function)]
+        if any(method.name == FORWARD for method in methods):
+            found += (at for at in methods if at.name in _PASSES or _has(at, _PROPERTIES))
+    for _, call in (each for name in _HOOKS for each in calls_named(program, name)):
+        found += (ast.Call(func=hook, args=[], keywords=[]) for hook in call.args)
     return found
 
 
@@ -87,13 +85,10 @@ def _has(function: Function, decorators: Set[str]) -> bool:
 
 def _kept_by_chance(program: Program, ran: Set[ast.AST]) -> Iterator[str]:
     """Functions with a cache that draw random numbers, of those that are `ran`."""
-    for script in program.scripts.values():
-        for function in script.nodes:
-            if not isinstance(function, Function) or function not in ran:
-                continue
-            draws = any(last_name(call.func) in _DRAWS for call in calls_in(function))
-            if draws and _has(function, _CACHES):
-                yield script.at(function)
+    for script, function in program.functions():
+        cached = function in ran and _has(function, _CACHES)
+        if cached and any(last_name(call.func) in _DRAWS for call in calls_in(function)):
+            yield script.at(function)
 
 
 def _rounded(program: Program, ran: Set[ast.AST]) -> Iterator[str]:

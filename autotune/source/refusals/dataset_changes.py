@@ -16,9 +16,16 @@ from autotune.source.loops.around_training import (
     running_within,
 )
 from autotune.source.loops.later_loader import HELD_OUT
-from autotune.source.loops.loss import stored_names
 from autotune.source.program import Program, Refusal
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import (
+    Function,
+    Script,
+    given_to,
+    last_name,
+    names_in,
+    parameters,
+    stored_names,
+)
 
 _DATASET = "dataset"
 # How it and what has it are named; not what makes another (`handle.create_dataset`).
@@ -78,8 +85,7 @@ def _made_or_tried(program: Program) -> set[ast.AST]:
     """What is done where an object is made, or a model is tried on data that are kept for that."""
     return {
         node
-        for script in program.scripts.values()
-        for function in script.nodes
+        for _, function in program.nodes()
         if isinstance(function, ast.FunctionDef)
         if function.name == "__init__" or HELD_OUT.search(function.name.lower())
         for node in ast.walk(function)
@@ -93,15 +99,14 @@ def _changed_in(
     name, changers = last_name(given) if given is not None else "", _changers(program)
     readers, changers = _readers(program) | passed, changers - passed
     made, builder = _made_with(program, at, name), at.call.script.function(at.call.node)
-    for script in program.scripts.values():
-        for node in script.nodes:
-            if not isinstance(node, ast.stmt) or node not in ran:
-                continue
-            if _is_put_back(script, node) or _is_set_alike(program, ran, node):
-                continue
-            found = (each for each in _changed(node, changers, readers) if each not in made)
-            if any(_is_dataset(script, each, name, builder) for each in found):
-                return script.at(node)
+    for script, node in program.nodes():
+        if not isinstance(node, ast.stmt) or node not in ran:
+            continue
+        if _is_put_back(script, node) or _is_set_alike(program, ran, node):
+            continue
+        found = (each for each in _changed(node, changers, readers) if each not in made)
+        if any(_is_dataset(script, each, name, builder) for each in found):
+            return script.at(node)
     return ""
 
 
@@ -109,11 +114,8 @@ def _is_put_back(script: Script, node: ast.stmt) -> bool:
     """Whether what `node` sets to a constant is set to one for a while only: its block does so
     twice, before and after it evaluates.
     """
-    around = next(script.ancestors(node), None)
-    blocks = (getattr(around, field, []) for field in ("body", "orelse", "finalbody"))
-    block = next((each for each in blocks if isinstance(each, list) and node in each), [])
-    alike = [at for at in block if _constant_set(at) and _constant_set(at) == _constant_set(node)]
-    return len(alike) > 1
+    code = _constant_set(node)
+    return code != "" and [_constant_set(at) for at in script.block(node)].count(code) > 1
 
 
 def _is_set_alike(program: Program, ran: set[ast.AST], node: ast.stmt) -> bool:
@@ -123,7 +125,7 @@ def _is_set_alike(program: Program, ran: set[ast.AST], node: ast.stmt) -> bool:
     told = _told(node)
     if not told or not _SETTING.search(told[0]):
         return False
-    others = (_told(at) for each in program.scripts.values() for at in each.nodes if at in ran)
+    others = (_told(at) for _, at in program.nodes() if at in ran)
     return all(at == told for at in others if at and at[0] == told[0])
 
 
@@ -132,7 +134,7 @@ def _told(node: ast.AST) -> tuple[str, str] | None:
     match node:
         case ast.Expr(value=ast.Call(func=ast.Attribute(attr=method), args=args, keywords=named)):
             given = [*args, *(each.value for each in named)]
-            names = {at.id for each in given for at in ast.walk(each) if isinstance(at, ast.Name)}
+            names = set[str]().union(*map(names_in, given))
             if given and all(name[:1].isupper() for name in names):
                 return method, ", ".join(map(ast.unparse, given))
     return None
@@ -166,9 +168,7 @@ def _changers(program: Program) -> frozenset[str]:
     """
     return frozenset(
         method.name
-        for script in program.scripts.values()
-        for kind in script.nodes
-        if isinstance(kind, ast.ClassDef)
+        for _, kind in program.classes()
         for method in kind.body
         if isinstance(method, ast.FunctionDef) and not method.name.startswith("__")
         if any(
@@ -187,9 +187,7 @@ def _readers(program: Program) -> frozenset[str]:
     """
     methods = [
         method
-        for script in program.scripts.values()
-        for kind in script.nodes
-        if isinstance(kind, ast.ClassDef)
+        for _, kind in program.classes()
         for method in kind.body
         if isinstance(method, ast.FunctionDef)
     ]
@@ -204,15 +202,14 @@ def _may_change(method: ast.FunctionDef) -> bool:
         if any(written_into(node)) or isinstance(node, ast.Global | ast.Nonlocal | ast.Yield):
             return True
         if isinstance(node, ast.Call) and last_name(node.func) not in _READING:
-            given = (*node.args, *(each.value for each in node.keywords), node.func)
+            given = (*given_to(node), node.func)
             if any(map(_has_self, given)):
                 return True
     return False
 
 
 def _has_self(part: ast.expr) -> bool:
-    names = {each.id for each in ast.walk(part) if isinstance(each, ast.Name)}
-    return bool(names & {"self", "super"})
+    return bool(names_in(part) & {"self", "super"})
 
 
 def _changed(node: ast.stmt, changers: Collection[str], readers: Collection[str]) -> list[ast.expr]:
@@ -246,15 +243,11 @@ def _is_dataset(script: Script, changed: ast.expr, name: str, builder: Function 
     if not isinstance(changed, ast.Name):
         return True
     loops = (at for at in script.ancestors(changed) if isinstance(at, ast.For))
-    drawn = {leaf.id for at in loops for leaf in ast.walk(at.target) if isinstance(leaf, ast.Name)}
+    drawn = set[str]().union(*(names_in(at.target) for at in loops))
     function = script.function(changed)
-    is_batch = function is not None and function.name == "forward" and _is_given(function, name)
+    is_batch = function is not None and function.name == "forward" and name in parameters(function)
     is_another = function is not builder and (is_batch or _is_another(script, changed))
     return name not in drawn and not is_another
-
-
-def _is_given(function: Function, name: str) -> bool:
-    return any(isinstance(at, ast.arg) and at.arg == name for at in ast.walk(function.args))
 
 
 def is_held_out(data: ast.expr) -> bool:

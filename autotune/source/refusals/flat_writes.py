@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from autotune.source.calls.writes import whole_of, written_into
 from autotune.source.program import Program
+from autotune.source.reach import functions_named
 from autotune.source.refusals.rewritten_files import making
 from autotune.source.script import Function, Script, last_name
 
@@ -58,17 +59,14 @@ def _is_flat(script: Script, node: ast.AST, target: ast.expr) -> bool:
 def _is_given_flat(program: Program, call: ast.Call) -> bool:
     """Whether it hands what was flattened to a function of the program that writes into that."""
     flat = [place for place, each in enumerate(call.args) if any(map(_flattens, _chain(each)))]
-    name = last_name(call.func) if flat else ""
-    functions = (
-        function
-        for script in program.scripts.values()
-        for function in (script.nodes if name else ())
-        if isinstance(function, ast.FunctionDef) and function.name == name
+    return any(
+        _writes_into(function, place)
+        for _, function in functions_named(program, last_name(call.func))
+        for place in flat
     )
-    return any(_writes_into(function, place) for function in functions for place in flat)
 
 
-def _writes_into(function: ast.FunctionDef, place: int) -> bool:
+def _writes_into(function: Function, place: int) -> bool:
     """Whether `function` writes into its argument at this `place`, `self` not counted."""
     names = [each.arg for each in function.args.args]
     names = names[1:] if names[:1] == ["self"] else names

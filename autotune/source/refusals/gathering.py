@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from autotune.source.loops.loss import GATHERING, stored_names
-from autotune.source.script import Script, last_name
+from autotune.source.loops.loss import GATHERING
+from autotune.source.script import Script, last_name, stored_names
 
 # Methods whose outcome lies in the same memory as what it is made of.
 # fmt: off

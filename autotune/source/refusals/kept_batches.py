@@ -5,12 +5,12 @@ holds an open file for as long as anything of it lives, of which a process may h
 import ast
 from collections.abc import Iterator, Sequence, Set
 
+from autotune.source.calls.writes import given_values
 from autotune.source.loops.around_training import own_loops, running
-from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.places import is_copy
 from autotune.source.program import Program
 from autotune.source.refusals.batch_uses import batch_of
-from autotune.source.script import Script, covers, is_method, straight
+from autotune.source.script import Script, covers, is_method, names_in, stored_names, straight
 
 _BY_NAME = "file_system"  # torch's other strategy of sharing them, without open files
 _KEEPING = frozenset(("append", "extend", "add", "put", "appendleft", "update"))
@@ -53,10 +53,8 @@ def _is_kept(program: Program, node: ast.AST, own: Set[str], begun: Set[str]) ->
 
 def _methods(program: Program) -> Iterator[ast.FunctionDef]:
     """Those of the program's own classes."""
-    for script in program.scripts.values():
-        for node in script.nodes:
-            if isinstance(node, ast.ClassDef):
-                yield from (at for at in node.body if isinstance(at, ast.FunctionDef))
+    for _, kind in program.classes():
+        yield from (at for at in kind.body if isinstance(at, ast.FunctionDef))
 
 
 def _keeps(method: ast.FunctionDef, begun: Set[str]) -> bool:
@@ -122,15 +120,9 @@ def _is_drawn(value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and ast.unparse(value.func) == "next"
 
 
-def _given(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """What `node` gives which value: side by side, each its own (`x, y = x.cuda(), y.cuda()`)."""
-    match node:
-        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
-            yield from zip(names, values, strict=False)
-        case ast.Assign(targets=targets, value=value):
-            yield from ((target, value) for target in targets)
-        case ast.For(target=target, iter=value):
-            yield target, value
+def _given(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
+    """What `node` gives which value."""
+    return [(node.target, node.iter)] if isinstance(node, ast.For) else list(given_values(node))
 
 
 def _before(

@@ -5,10 +5,10 @@ what is not written out yet, and of where the file is, and it may end without wr
 import ast
 from collections.abc import Iterator
 
-from autotune.source.loops.loss import stored_names
 from autotune.source.program import Program
+from autotune.source.reach import calls_in
 from autotune.source.refusals.rewritten_files import making
-from autotune.source.script import Function, last_name
+from autotune.source.script import last_name, stored_names
 
 _WRITING = frozenset(("write", "writelines", "writerow", "writerows"))
 # What writes at once, and to no file of the program's.
@@ -18,12 +18,13 @@ _TELLING = frozenset(("stdout", "stderr", "tqdm", "trange", "pbar", "bar", "prog
 def written_by_samples(program: Program) -> str:
     """File and line of the first such place, "" where none is seen."""
     makers = making(program)
-    for script in program.scripts.values():
-        for function in (at for at in script.nodes if at in makers and isinstance(at, Function)):
-            own = stored_names(ast.Module(function.body, []))
-            for call in (at for at in ast.walk(function) if isinstance(at, ast.Call)):
-                if any(_is_kept(each, own) for each in _written(call)):
-                    return script.at(call)
+    for script, function in program.functions():
+        if function not in makers:
+            continue
+        own = stored_names(ast.Module(function.body, []))
+        for call in calls_in(function):
+            if any(_is_kept(each, own) for each in _written(call)):
+                return script.at(call)
     return ""
 
 

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator, Set
 
+from autotune.source.calls.writes import given_values
 from autotune.source.loops.loss import GATHERING
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
@@ -66,20 +67,8 @@ def kept_in(method: Function) -> Iterator[tuple[str, ast.expr]]:
             ):
                 pairs = [(target, value) for value in values]
             case _:
-                pairs = list(given_by(node))
+                pairs = list(given_values(node))
         yield from ((name, value) for target, value in pairs if (name := _own_attribute(target)))
-
-
-def given_by(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """What `node` assigns which value: side by side, each its own."""
-    match node:
-        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
-            yield from zip(targets, values, strict=False)
-        case ast.Assign(targets=targets, value=value):
-            each = [at.elts if isinstance(at, ast.Tuple) else [at] for at in targets]
-            yield from ((target, value) for some in each for target in some)
-        case ast.AnnAssign(target=target, value=ast.expr() as value):
-            yield target, value
 
 
 def _own_attribute(target: ast.expr) -> str:

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence, Set
 from autotune.source.loops.around_training import Loop, loops_of_training, running
 from autotune.source.loops.condition import code_in, given_code
 from autotune.source.loops.late_terms import asks_for_kind, changes, late_term, without
-from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.places import backward_call
 from autotune.source.program import Program, Refusal
 from autotune.source.reach import argument, calls_in
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, last_name, names_in, parameters, stored_names
 
 _MODE = "self.training"  # the same in each step of a training
 _GOING_OVER = frozenset(("range", "enumerate", "len", "zip", "reversed", "sorted", "list"))
@@ -44,8 +43,7 @@ def _attributes_set(program: Program, ran: Set[ast.AST]) -> set[str]:
     """Those that are given a value by what runs in the training, but as an object is made."""
     return {
         node.attr
-        for script in program.scripts.values()
-        for node in script.nodes
+        for script, node in program.nodes()
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node in ran
         if (function := script.function(node)) is None or function.name not in _MAKING
     }
@@ -143,7 +141,7 @@ def _is_told(program: Program, method: Function, name: str) -> bool:
     """Whether a call of `method`, or of what may be an object whose forward pass it is, gives its
     parameter `name` what is not written there.
     """
-    if name not in (at.arg for at in ast.walk(method.args) if isinstance(at, ast.arg)):
+    if name not in parameters(method):
         return False
     for script in program.scripts.values():
         defined = {at.name for at in script.nodes if isinstance(at, Function | ast.ClassDef)}

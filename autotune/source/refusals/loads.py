@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from autotune.source.loops.kinds import classes_of, kin
 from autotune.source.loops.loss import receiver_of
-from autotune.source.named import calls_by_name
 from autotune.source.places import OPTIMIZERS, Call, step_call
 from autotune.source.program import Program, Refusal
-from autotune.source.reach import argument, calls_in, is_bound, reached
-from autotune.source.script import Function, Script, is_method, last_name
+from autotune.source.reach import calls_in, reached, told
+from autotune.source.script import Function, Script, is_method, is_none, last_name, parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +29,7 @@ def loads_of(program: Program, built: Sequence[Call]) -> list[Call]:
     own = _with_own_loading(program)
     calls = [
         Call(script=script, node=call, what="load_state_dict")
-        for script in program.scripts.values()
-        for call in script.calls
+        for script, call in program.calls()
         if is_method(call, "load_state_dict") and call.args
     ]
     return [
@@ -61,17 +59,14 @@ def _with_own_loading(program: Program) -> set[str]:
     """The names of the program's classes that take a checkpoint's state in a way of their own, and
     of the functions that return an object of one.
     """
-    nodes = [node for script in program.scripts.values() for node in script.nodes]
     kinds = {
         kind.name
-        for kind in nodes
-        if isinstance(kind, ast.ClassDef)
-        and any(isinstance(at, Function) and at.name == "load_state_dict" for at in kind.body)
+        for _, kind in program.classes()
+        if any(isinstance(at, Function) and at.name == "load_state_dict" for at in kind.body)
     }
     return kinds | {
         function.name
-        for function in nodes
-        if isinstance(function, Function)
+        for _, function in program.functions()
         for at in ast.walk(function)
         if isinstance(at, ast.Return) and _calls(at.value, kinds)
     }
@@ -104,28 +99,16 @@ def _is_made(script: Script, place: ast.expr, classes: set[str]) -> bool:
 def _handed_over(program: Program, given: _Given) -> Iterator[tuple[Script, ast.expr]]:
     """What the calls of its function give for the parameter that is `given`, and where."""
     function = given.script.function(given.place)
-    if function is None or not isinstance(given.value, ast.Name):
-        return
-    holder, bound = next(given.script.ancestors(function)), is_bound(given.script, function)
-    built = isinstance(holder, ast.ClassDef) and function.name == "__init__"
-    called = holder.name if built and isinstance(holder, ast.ClassDef) else function.name
-    for script in program.scripts.values():
-        for call in calls_by_name(script).get(called, ()):
-            told = argument(call, function, given.value.id, bound=bound)
-            if told is not None and told is not call:
-                yield script, told
+    if function is not None and isinstance(given.value, ast.Name):
+        yield from told(program, given.script, function, given.value.id)
 
 
 def _is_another(program: Program, load: Call, built: Sequence[Call]) -> bool:
     """Whether `load` is seen to be of no optimizer of `built`: whatever its receiver is given, in
     its function or file, or in the classes whose objects it belongs to, builds another one.
     """
-    given = [at for at in _givings(program, load) if not _is_none(at.value)]
+    given = [at for at in _givings(program, load) if not is_none(at.value)]
     return bool(given) and all(_builds_another(program, at, built) for at in given)
-
-
-def _is_none(value: ast.expr | None) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _builds_another(program: Program, given: _Given, built: Sequence[Call]) -> bool:
@@ -150,7 +133,7 @@ def _givings(program: Program, load: Call) -> list[_Given]:
     receiver, script = receiver_of(load), load.script
     if isinstance(receiver, ast.Name):
         return _of_variable(script, receiver)
-    holder = next((at for at in script.ancestors(load.node) if isinstance(at, ast.ClassDef)), None)
+    holder = script.class_round(load.node)
     own = kin(classes_of(program), holder) if holder and _is_of_self(receiver) else set()
     given = (at for each in program.scripts.values() for at in _given_in(each, each.tree))
     return [
@@ -164,10 +147,8 @@ def _givings(program: Program, load: Call) -> list[_Given]:
 def _of_variable(script: Script, receiver: ast.Name) -> list[_Given]:
     """What the variable `receiver` is given in its function, or else in the file."""
     function = script.function(receiver)
-    if function is not None:
-        taken = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
-        if receiver.id in taken:
-            return [_Given(script=script, place=receiver, value=receiver)]
+    if function is not None and receiver.id in parameters(function):
+        return [_Given(script=script, place=receiver, value=receiver)]
     for around in (function, script.tree):
         given = _given_in(script, around) if around is not None else []
         if found := [at for at in given if ast.unparse(at.place) == receiver.id]:

@@ -6,12 +6,13 @@ import ast
 from collections.abc import Collection, Iterator, Set
 from itertools import pairwise
 
+from autotune.source.calls.writes import given_values
 from autotune.source.loops.kinds import with_bases
 from autotune.source.named import functions_by_name
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.refusals.kept_inside import OTHER_FORMAT, forward_methods, given_by
-from autotune.source.script import Function, Script, is_method, last_name
+from autotune.source.refusals.kept_inside import OTHER_FORMAT, forward_methods
+from autotune.source.script import Function, Script, is_method, is_none, last_name, names_in
 
 # Methods that put their last argument into their tensor, both of one format.
 _PUTTING = frozenset(("index_add_", "index_copy_", "index_put_", "masked_scatter_", "scatter_"))
@@ -120,18 +121,14 @@ def _is_a_layers(script: Script, call: ast.Call, deep: int = _DEEP) -> bool:
     match call.func:
         case ast.Attribute(value=ast.Name(id="self"), attr=name):
             functions = functions_by_name(script).get(name, ())
-            kind = _class_round(script, call)
-            if methods := [each for each in functions if _class_round(script, each) is kind]:
+            kind = script.class_round(call)
+            if methods := [each for each in functions if script.class_round(each) is kind]:
                 inside = (at for each in methods for at in calls_in(each))
                 return deep > 0 and any(_is_a_layers(script, at, deep - 1) for at in inside)
             return not _is_float32(script, call, name)
         case ast.Subscript(value=ast.Attribute(value=ast.Name(id="self"))):
             return True
     return False
-
-
-def _class_round(script: Script, node: ast.AST) -> ast.ClassDef | None:
-    return next((at for at in script.ancestors(node) if isinstance(at, ast.ClassDef)), None)
 
 
 def _is_float32(script: Script, call: ast.Call, name: str) -> bool:
@@ -146,11 +143,11 @@ def _kept_as(script: Script, node: ast.AST, name: str) -> list[ast.expr]:
     those that it inherits from.
     """
     classes = [at for at in script.nodes if isinstance(at, ast.ClassDef)]
-    kind = _class_round(script, node)
+    kind = script.class_round(node)
     parts = [part for at in with_bases(classes, kind) for part in ast.walk(at)] if kind else []
-    given = [each for part in parts for each in (*given_by(part), *_registered(part))]
+    given = [each for part in parts for each in (*given_values(part), *_registered(part))]
     values = (value for target, value in given if ast.unparse(target) == f"self.{name}")
-    return [at for at in values if not (isinstance(at, ast.Constant) and at.value is None)]
+    return [at for at in values if not is_none(at)]
 
 
 def _registered(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -182,7 +179,7 @@ def _is_of_a_layer(script: Script, method: Function, into: ast.expr, deep: int =
     """Whether `into` comes from what a layer gives, too."""
     if any(_is_a_layers(script, call) for call in calls_in(into)):
         return True
-    names = {at.id for at in ast.walk(into) if isinstance(at, ast.Name)} - {"self", "torch"}
+    names = names_in(into) - {"self", "torch"}
     made = _made(method, names) if deep else ()
     return any(_is_of_a_layer(script, method, value, deep - 1) for value in made)
 

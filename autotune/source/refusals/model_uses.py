@@ -4,11 +4,10 @@ import ast
 import re
 from collections.abc import Collection
 
-from autotune.source.loops.loss import names_in
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.refusals.gathering import SAME_MEMORY, kept_outcome, merged_outcome
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, covers, given_to, last_name, names_in
 
 _SAVING = "torch.save"
 # What gives the model itself.
@@ -30,23 +29,17 @@ def handed_on(
     `optimizer` is built; of torch.save, which is mostly given other things, one that is given this
     `model`.
     """
-    made = {
-        at.name
-        for script in program.scripts.values()
-        for at in script.nodes
-        if isinstance(at, Function | ast.ClassDef)
-    }
-    for script in program.scripts.values():
-        for call in script.calls:
-            given = [*call.args, *(each.value for each in call.keywords)][:1]
-            name = {script.qualified(call.func), last_name(call.func)} & set(names)
-            if not (given and name) or _is_earlier(script, call, optimizer):
-                continue
-            is_model = bool(names_in(given[0]) - made)
-            if _SAVING in name:
-                is_model = _holds(script, given[0], last_name(model))
-            if is_model:
-                return Call(script=script, node=call, what=name.pop())
+    made = {at.name for _, at in program.nodes() if isinstance(at, Function | ast.ClassDef)}
+    for script, call in program.calls():
+        given = given_to(call)[:1]
+        name = {script.qualified(call.func), last_name(call.func)} & set(names)
+        if not (given and name) or _is_earlier(script, call, optimizer):
+            continue
+        is_model = bool(names_in(given[0]) - made)
+        if _SAVING in name:
+            is_model = _holds(script, given[0], last_name(model))
+        if is_model:
+            return Call(script=script, node=call, what=name.pop())
     return None
 
 

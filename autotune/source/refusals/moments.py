@@ -29,8 +29,7 @@ def is_any_fused(program: Program) -> bool:
         isinstance(node, ast.keyword)
         and node.arg == "fused"
         and not (isinstance(node.value, ast.Constant) and not node.value.value)
-        for script in program.scripts.values()
-        for node in script.nodes
+        for _, node in program.nodes()
     )
 
 
@@ -38,6 +37,5 @@ def is_any_reordered(program: Program) -> bool:
     """Whether `program` has something channels last."""
     return any(
         isinstance(node, ast.Attribute) and node.attr == "channels_last"
-        for script in program.scripts.values()
-        for node in script.nodes
+        for _, node in program.nodes()
     )

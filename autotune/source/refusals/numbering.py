@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from autotune.source.calls.writes import assigned
-from autotune.source.script import Function, last_name
+from autotune.source.script import Function, last_name, parameters, shared_names, stored_names
 
 # By which tables count, or remember what came.
 _COUNTING = frozenset(("update", "subtract", "add", "append", "appendleft", "extend"))
@@ -87,7 +87,7 @@ def _counted(function: Function, node: ast.stmt) -> ast.expr | None:
     """The table in which `node` counts, or writes down, what `function` is given: a cache keeps
     what it makes of that.
     """
-    given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    given = set(parameters(function))
     match node:
         case ast.AugAssign(target=ast.Subscript(value=ast.Attribute() as table)):
             return table
@@ -271,16 +271,6 @@ def _is_kept(function: Function, part: ast.expr) -> bool:
         part = part.value
     if not isinstance(part, ast.Name):
         return False
-    given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
-    own = {
-        at.id
-        for at in ast.walk(function)
-        if isinstance(at, ast.Name) and isinstance(at.ctx, ast.Store)
-    }
-    wide = {
-        name
-        for at in ast.walk(function)
-        if isinstance(at, ast.Global | ast.Nonlocal)
-        for name in at.names
-    }
-    return part.id in _ITSELF or part.id not in (own | given) - wide
+    given = set(parameters(function))
+    own = stored_names(function) | given
+    return part.id in _ITSELF or part.id not in own - shared_names(function)

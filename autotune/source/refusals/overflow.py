@@ -4,12 +4,19 @@ import ast
 import functools
 from collections.abc import Iterator, Sequence
 
-from autotune.source.loops.indirect import shared_names
-from autotune.source.loops.loss import names_in, stored_names
+from autotune.source.loops.late_terms import FINITE
 from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import argument, functions_named, is_bound, reached
-from autotune.source.script import Function, Script, last_name, straight
+from autotune.source.script import (
+    Function,
+    Script,
+    last_name,
+    names_in,
+    shared_names,
+    stored_names,
+    straight,
+)
 
 # Calls between backward and step that look at no gradients: they note, print and count, choose
 # among what a model gives, ask for the time or a file, or tell what is finite, which scaled
@@ -25,7 +32,6 @@ _BLIND = frozenset({
 })
 # fmt: on
 _ENDING = frozenset({"_exit", "abort", "exit", "quit"})
-_FINITE = frozenset({"isfinite", "isinf", "isnan"})
 _LOOPS = ast.For | ast.While
 _STRICT = "error_if_nonfinite"  # of torch.nn.utils.clip_grad_norm_
 
@@ -191,7 +197,7 @@ def _is_grad(node: ast.AST) -> bool:
 
 def _is_finite(node: ast.AST) -> bool:
     """Whether `node` asks whether something is finite."""
-    return isinstance(node, ast.Call) and last_name(node.func) in _FINITE
+    return isinstance(node, ast.Call) and last_name(node.func) in FINITE
 
 
 def _is_strict(node: ast.AST) -> bool:

@@ -5,13 +5,13 @@ import contextlib
 import re
 from collections.abc import Collection, Iterator
 
-from autotune.source.loops.loss import GATHERING, stored_names
-from autotune.source.named import calls_by_name
+from autotune.source.loops.loss import GATHERING
+from autotune.source.named import calls_named
 from autotune.source.places import Call, backward_call, step_call
 from autotune.source.program import Program, Refusal
 from autotune.source.reach import reached
 from autotune.source.refusals.gathering import SAME_MEMORY
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, is_none, last_name, stored_names
 
 _OPTIMIZER = re.compile(r"Optim|SGD|Adam", re.IGNORECASE)
 _TURNED = frozenset(("T", "mT", "H", "mH"))
@@ -55,13 +55,9 @@ def gradients_given(program: Program) -> str:
         for node in script.nodes if ".grad" in script.text else ():
             match node:
                 case ast.Assign(targets=targets, value=value) if any(map(_is_gradient, targets)):
-                    if not (_is_none(value) or _is_of_gradient(value)):
+                    if not (is_none(value) or _is_of_gradient(value)):
                         return script.at(node)
     return ""
-
-
-def _is_none(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _is_of_gradient(value: ast.expr) -> bool:
@@ -133,7 +129,7 @@ def _before_step(program: Program) -> set[ast.AST]:
         return set()
     script, function = backward.script, backward.script.function(backward.node)
     together = step.script is script and script.function(step.node) is function
-    clears = any("zero_grad" in calls_by_name(each) for each in program.scripts.values())
+    clears = any(calls_named(program, "zero_grad"))
     if program.places.more_optimizers or not (together and clears):
         return set()
     return _within(script, function, script.end(backward.node), script.start(step.node))
@@ -162,8 +158,7 @@ def _runs_in(
     if function.name in known:
         return True
     known.add(function.name)
-    scripts = program.scripts.values()
-    calls = [(at, call) for at in scripts for call in calls_by_name(at).get(function.name, ())]
+    calls = list(calls_named(program, function.name))
     return bool(calls) and all(_runs_in(program, at, each, inside, known) for at, each in calls)
 
 

@@ -33,22 +33,21 @@ def memory_asked(program: Program) -> str:
 
 def _asked(program: Program) -> Iterator[tuple[Script, ast.expr]]:
     """What asks for it, or names where the kernel says it."""
-    for script in program.scripts.values():
-        for node in script.nodes:
-            match node:
-                case ast.Call(func=function) if last_name(function) == _USAGE:
-                    yield from ((script, at) for at in _uses(script, node) if _may_ask(script, at))
-                    continue
-                case ast.Call(func=function):
-                    asks = last_name(function) in _ASKS or script.qualified(function) == _PROFILER
-                case ast.Attribute(attr=name):
-                    asks = name == _PEAK
-                case ast.Constant(value=str(text)):
-                    asks = len(text) < 100 and any(each in text for each in _TELLS)
-                case _:
-                    continue
-            if asks:
-                yield script, node
+    for script, node in program.nodes():
+        match node:
+            case ast.Call(func=function) if last_name(function) == _USAGE:
+                yield from ((script, at) for at in _uses(script, node) if _may_ask(script, at))
+                continue
+            case ast.Call(func=function):
+                asks = last_name(function) in _ASKS or script.qualified(function) == _PROFILER
+            case ast.Attribute(attr=name):
+                asks = name == _PEAK
+            case ast.Constant(value=str(text)):
+                asks = len(text) < 100 and any(each in text for each in _TELLS)
+            case _:
+                continue
+        if asks:
+            yield script, node
 
 
 def _uses(script: Script, usage: ast.Call) -> list[ast.expr]:

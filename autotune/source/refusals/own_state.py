@@ -72,7 +72,7 @@ def joined(program: Program, built: Sequence[Call]) -> str:
     """Where weights join such an optimizer, in a program that has complex ones or gradients that
     are sparse: they may be the ones.
     """
-    if not any(_is_unfused(at) for script in program.scripts.values() for at in script.nodes):
+    if not any(_is_unfused(at) for _, at in program.nodes()):
         return ""
     return _first(program, built, _joins, words=_JOINING)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from autotune.source.loops.around_training import loops_of_training, running_within
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
-from autotune.source.script import Script, last_name
+from autotune.source.script import Script, last_name, names_in, parameters
 
 # What gives numbers in the order in memory that it is given them in, or what has no order to give
 # on: one number, or one for each row.
@@ -29,10 +29,9 @@ def relaid(program: Program) -> str:
     """
     inner, outer = loops_of_training(program)
     ran = running_within(program, [*inner, *outer])
-    for script in program.scripts.values():
-        for node in script.nodes:
-            if node in ran and _relays(script, node):
-                return script.at(node)
+    for script, node in program.nodes():
+        if node in ran and _relays(script, node):
+            return script.at(node)
     return ""
 
 
@@ -62,7 +61,7 @@ def _keeps_order(
         return False
     if whole and isinstance(value, ast.Call) and last_name(value.func) in _FEWER:
         return False
-    read = {at.id for at in ast.walk(value) if isinstance(at, ast.Name)} - known
+    read = names_in(value) - known
     given = [each for name in read for each in _given(script, value, name)]
     whole = whole and isinstance(value, ast.Name)
     if whole and read and (not given or None in given):
@@ -76,9 +75,7 @@ def _given(script: Script, at: ast.expr, name: str) -> Iterator[ast.expr | None]
     what no assignment gives it: it is an argument, say, or what a loop goes through.
     """
     function = script.function(at)
-    if function and any(
-        isinstance(each, ast.arg) and each.arg == name for each in ast.walk(function.args)
-    ):
+    if function and name in parameters(function):
         yield None
     for node in script.nodes:
         stored = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)

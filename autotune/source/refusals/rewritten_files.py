@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from autotune.source.loops.around_training import own_loops, running
-from autotune.source.named import calls_by_name, values_by_name
+from autotune.source.named import calls_named, values_by_name
 from autotune.source.program import Program
-from autotune.source.reach import argument, calls_in, functions_named, is_bound
+from autotune.source.reach import calls_in, functions_named, is_bound, told
 from autotune.source.script import Function, Script, last_name
 
 # The methods by which samples are asked for, or chosen.
@@ -82,15 +82,14 @@ def making(program: Program) -> set[Function]:
     functions that they call by name.
     """
     found = set[Function]()
-    for script in program.scripts.values():
-        for kind in (at for at in script.nodes if isinstance(at, ast.ClassDef)):
-            methods = {at.name: at for at in kind.body if isinstance(at, Function)}
-            waiting = [methods[name] for name in _MAKING & methods.keys()]
-            while waiting:
-                function = waiting.pop()
-                if function not in found:
-                    found.add(function)
-                    waiting += _called(program, function, methods)
+    for _, kind in program.classes():
+        methods = {at.name: at for at in kind.body if isinstance(at, Function)}
+        waiting = [methods[name] for name in _MAKING & methods.keys()]
+        while waiting:
+            function = waiting.pop()
+            if function not in found:
+                found.add(function)
+                waiting += _called(program, function, methods)
     return found
 
 
@@ -211,39 +210,26 @@ def _given(
     """What the variable or the attribute is given, as a parameter too, or as an option is."""
     yield from _assigned(program, script, of)
     name, function = last_name(of), script.function(of)
-    for other in program.scripts.values():
-        for call in calls_by_name(other).get("add_argument", ()):
-            if any(ast.unparse(each).strip("\"'-").replace("-", "_") == name for each in call.args):
-                yield from ((other, at.value) for at in call.keywords if at.arg == "default")
-    if function is None or not isinstance(of, ast.Name):
-        return
-    holder = next(script.ancestors(function), None)
-    made = function.name == "__init__" and isinstance(holder, ast.ClassDef)
-    called = holder.name if made and isinstance(holder, ast.ClassDef) else function.name
-    for other in program.scripts.values():
-        for call in calls_by_name(other).get(called, ()):
-            value = argument(call, function, name, bound=is_bound(script, function))
-            if value is not None and value is not call:
-                yield other, value
+    for other, call in calls_named(program, "add_argument"):
+        if any(ast.unparse(each).strip("\"'-").replace("-", "_") == name for each in call.args):
+            yield from ((other, at.value) for at in call.keywords if at.arg == "default")
+    if function is not None and isinstance(of, ast.Name):
+        yield from told(program, script, function, name)
 
 
 def _assigned(program: Program, script: Script, of: ast.expr) -> Iterator[tuple[Script, ast.expr]]:
     """What the variable or the attribute `of` is assigned: in its function, or at the level of a
     module; of an object's own in its class.
     """
-    function, kind = script.function(of), _class_of(script, of)
+    function, kind = script.function(of), script.class_round(of)
     for other in program.scripts.values():
         for value in values_by_name(other).get(last_name(of), ()) if last_name(of) else ():
             match of:
                 case ast.Name():
                     known = other.function(value) in (None, function)
                 case ast.Attribute(value=ast.Name(id="self")):
-                    known = _class_of(other, value) is kind
+                    known = other.class_round(value) is kind
                 case _:
                     known = True
             if known:
                 yield other, value
-
-
-def _class_of(script: Script, node: ast.AST) -> ast.ClassDef | None:
-    return next((at for at in script.ancestors(node) if isinstance(at, ast.ClassDef)), None)

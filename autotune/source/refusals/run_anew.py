@@ -10,7 +10,7 @@ from autotune.source.calls.building import Building
 from autotune.source.calls.keywords import given_value
 from autotune.source.calls.spreads import may_hide
 from autotune.source.loops.around_training import running
-from autotune.source.named import calls_by_name
+from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.script import covers, is_guard, last_name
 
@@ -36,7 +36,7 @@ def _start_method(program: Program, at: Building) -> str:
     made = [each for each in given if not isinstance(each, ast.Constant)]
     says = {_SETS, _GETS} if made or hidden else {_SETS}
     nodes = [node for each in made for node in ast.walk(each)]
-    nodes += (node for script in program.scripts.values() for node in script.nodes)
+    nodes += (node for _, node in program.nodes())
     for node in nodes:
         match node:
             case ast.Call(func=function, args=[ast.Constant(value=str(method)), *_]):
@@ -50,18 +50,16 @@ def _given_in_class(program: Program) -> Iterator[ast.expr]:
     where the training's is of such a one.
     """
     if program.places.loader_class is not None:
-        for script in program.scripts.values():
-            for call in calls_by_name(script).get("__init__", ()):
-                yield from (each.value for each in call.keywords if each.arg == _CONTEXT)
+        for _, call in calls_named(program, "__init__"):
+            yield from (each.value for each in call.keywords if each.arg == _CONTEXT)
 
 
 def _set_later(program: Program) -> Iterator[ast.expr]:
     """What a loader is given as it when it is there (`loader.multiprocessing_context = ...`)."""
-    for script in program.scripts.values():
-        for node in script.nodes:
-            match node:
-                case ast.Assign(targets=[ast.Attribute(attr=name)], value=value):
-                    yield from [value] if name == _CONTEXT else []
+    for _, node in program.nodes():
+        match node:
+            case ast.Assign(targets=[ast.Attribute(attr=name)], value=value):
+                yield from [value] if name == _CONTEXT else []
 
 
 def _trains_on_import(program: Program) -> bool:

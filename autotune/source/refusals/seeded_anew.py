@@ -6,10 +6,10 @@ import ast
 from collections.abc import Collection, Iterator, Set
 
 from autotune.source.loops.around_training import own_loops, running_within
-from autotune.source.named import calls_by_name
+from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.reach import argument, calls_in, defaults_of, is_bound
-from autotune.source.script import Function, Script, covers, last_name
+from autotune.source.script import Function, Script, covers, given_to, is_none, last_name
 
 _ALL = ("random", "numpy.random", "torch")
 # Which random numbers a function begins anew.
@@ -41,14 +41,13 @@ def seeded_anew(program: Program) -> dict[str, str]:
     loaders = _loaders(program)
     generators = {last_name(at.value) for call in loaders for at in call.keywords if _is_own(at)}
     found = dict[str, str]()
-    for script in program.scripts.values():
-        for call in script.calls:
-            seeded = _seeded(script, call, loaders, generators) if call in ran else ()
-            if not seeded or _is_put_back(script, call) or _is_forked(script, call, seeded):
-                continue
-            if not _moves(program, script, call, ran, moving):
-                place = script.at(call)
-                found |= {each: place for each in seeded if each not in found}
+    for script, call in program.calls():
+        seeded = _seeded(script, call, loaders, generators) if call in ran else ()
+        if not seeded or _is_put_back(script, call) or _is_forked(script, call, seeded):
+            continue
+        if not _moves(program, script, call, ran, moving):
+            place = script.at(call)
+            found |= {each: place for each in seeded if each not in found}
     return found
 
 
@@ -59,8 +58,7 @@ def _loaders(program: Program) -> set[ast.Call]:
     place = program.places.loader
     calls = [
         (script, call)
-        for script in program.scripts.values()
-        for call in script.calls
+        for script, call in program.calls()
         if "loader" in last_name(call.func).lower()
     ]
     seen = [
@@ -108,7 +106,7 @@ def _seeded(
     own = ast.unparse(call.func).partition(".")[0] not in script.imports
     if name.rpartition(".")[2] in _LIBRARIES and not own:
         return _ALL
-    is_new = name.endswith(".seed") and all(map(_is_none, _given_to(call)))  # of the system's
+    is_new = name.endswith(".seed") and all(map(is_none, given_to(call)))  # of the system's
     return () if is_new else _SEEDS.get(name, ())
 
 
@@ -150,7 +148,7 @@ def _moves(
     """Whether what `call` is given is another in each epoch: a variable or an attribute that the
     loop over them sets, or an argument that its function is given such.
     """
-    leaves = [at for each in _given_to(call) for at in _leaves(each)]
+    leaves = [at for each in given_to(call) for at in _leaves(each)]
     names = {at.id for at in leaves if isinstance(at, ast.Name)}
     if any(last_name(at) in moving for at in leaves):
         return True
@@ -175,7 +173,7 @@ def _is_left_none(
     """Whether the parameter `name` of `function` is None in whatever runs: nothing is given for it,
     or a parameter of which the same holds.
     """
-    if not _is_none(defaults_of(function).get(name)) or function in known:
+    if not is_none(defaults_of(function).get(name)) or function in known:
         return False
     for by, each in _given(program, script, function, name, ran):
         above = by.function(each)
@@ -188,24 +186,15 @@ def _is_left_none(
     return True
 
 
-def _is_none(value: ast.expr | None) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
-
-
-def _given_to(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(each.value for each in call.keywords)]
-
-
 def _given(
     program: Program, script: Script, function: Function, name: str, ran: Collection[ast.AST]
 ) -> Iterator[tuple[Script, ast.expr]]:
     """What the calls of `function` that run give for it, and where."""
     bound = is_bound(script, function)
-    for other in program.scripts.values():
-        for call in calls_by_name(other).get(function.name, ()):
-            if call in ran:
-                told = argument(call, function, name, bound=bound)
-                yield from [(other, told)] if told is not None else []
+    for other, call in calls_named(program, function.name):
+        if call in ran:
+            told = argument(call, function, name, bound=bound)
+            yield from [(other, told)] if told is not None else []
 
 
 def _leaves(given: ast.expr) -> Iterator[ast.expr]:

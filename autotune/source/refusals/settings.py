@@ -16,13 +16,12 @@ from autotune.source.loops.around_training import (
     running,
     running_meanwhile,
 )
-from autotune.source.loops.loss import stored_names
-from autotune.source.named import calls_by_name
+from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.reach import calls_in, functions_named, is_bound
 from autotune.source.refusals.dataset_changes import is_held_out
 from autotune.source.refusals.whose import MODULE, is_attribute, is_of_another, is_variable
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, given_to, last_name, names_in, stored_names
 
 _UNNAMED = ("setattr", "vars(", "__dict__", "globals(")  # by which attributes of any name are set
 _MODULE = "Module"
@@ -101,12 +100,7 @@ def _is_of_held_out(
     method = script.function(node) if own else None
     if method is None or method.name.startswith("__"):
         return False
-    calls = [
-        call.func
-        for each in program.scripts.values()
-        for call in calls_by_name(each).get(method.name, ())
-        if call in ran
-    ]
+    calls = [call.func for _, call in calls_named(program, method.name) if call in ran]
     return bool(calls) and all(
         isinstance(at, ast.Attribute) and is_held_out(at.value) for at in calls
     )
@@ -182,12 +176,8 @@ def _hands_on(program: Program, script: Script, node: ast.AST, setting: Setting)
     """Whether `node` gives `setting` to a function of the program's that changes what is in it."""
     if not (setting.inside and isinstance(node, ast.Call)):
         return False
-    own = (each for each in _given(node) if _is_it(program, script, whole_of(each), setting))
+    own = (each for each in given_to(node) if _is_it(program, script, whole_of(each), setting))
     return any(_changes(program, node, each, frozenset()) for each in own)
-
-
-def _given(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(each.value for each in call.keywords)]
 
 
 def _changes(program: Program, call: ast.Call, given: ast.expr, known: frozenset[str]) -> bool:
@@ -205,7 +195,7 @@ def _changes(program: Program, call: ast.Call, given: ast.expr, known: frozenset
         if own & {target.id for target in changed if isinstance(target, ast.Name)}:
             return True
         for inner in calls_in(function):
-            handed = (each for each in _given(inner) if last_name(whole_of(each)) in own)
+            handed = (each for each in given_to(inner) if last_name(whole_of(each)) in own)
             if any(_changes(program, inner, each, known | {name}) for each in handed):
                 return True
     return False
@@ -213,10 +203,9 @@ def _changes(program: Program, call: ast.Call, given: ast.expr, known: frozenset
 
 def _parts_of(function: Function, own: Collection[str]) -> set[str]:
     """The variables of `function` that show a part of its `own`."""
-    names = {at.id for at in ast.walk(function) if isinstance(at, ast.Name)}
     return {
         name
-        for name in names
+        for name in names_in(function)
         if any(last_name(whole_of(at)) in own for at in shown_by(name, function))
     }
 

@@ -6,12 +6,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from autotune.source.loops.loss import names_in
 from autotune.source.named import functions_by_name
 from autotune.source.program import Program
 from autotune.source.reach import argument, calls_in, is_bound
 from autotune.source.refusals.rewritten_files import making, writes
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, last_name, names_in
 
 _THERE = frozenset(("exists", "is_file", "isfile", "lexists"))
 _MISSING = frozenset(("FileNotFoundError", "OSError", "IOError"))

@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from autotune.source.calls.writes import given_values
 from autotune.source.program import Program
-from autotune.source.script import Function, last_name
+from autotune.source.script import last_name
 
 _NUMBER = "num_workers"  # as torch calls it
 _ROUND_DOWN = frozenset(("int", "floor"))
@@ -19,12 +20,10 @@ def shared_out_rounded_down(program: Program) -> str:
     """Where `len(shards) // info.num_workers` is each worker's share, and nothing in its function
     sees to the rest: file and line, "" where that is nowhere.
     """
-    for script in program.scripts.values():
-        own = (at for at in script.nodes if isinstance(at, Function) and at.name != "__len__")
-        for function in filter(_asks, own):
-            share = next(_shares(function), None)
-            if share is not None and not _has_rest(function):
-                return script.at(share)
+    for script, function in program.functions():
+        share = next(_shares(function), None) if _asks(function) else None
+        if share is not None and function.name != "__len__" and not _has_rest(function):
+            return script.at(share)
     return ""
 
 
@@ -89,11 +88,7 @@ def _adds(node: ast.expr, numbers: set[str]) -> bool:
 def _numbers(function: ast.AST) -> set[str]:
     """The names that the number of workers has there."""
     found = {_NUMBER}
-    for node in ast.walk(function):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                found |= {name} if last_name(value) in found else set()
-            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
-                pairs = zip(map(last_name, names), map(last_name, values), strict=False)
-                found |= {name for name, value in pairs if value in found}
+    for target, value in (pair for at in ast.walk(function) for pair in given_values(at)):
+        if isinstance(target, ast.Name) and last_name(value) in found:
+            found.add(target.id)
     return found

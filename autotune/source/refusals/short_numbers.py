@@ -5,12 +5,11 @@ chances, and what moves on by small steps.
 import ast
 from collections.abc import Iterator, Set
 
-from autotune.source.loops.loss import stored_names
 from autotune.source.named import values_by_name
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.refusals.kept_inside import FORWARD, forward_methods, kept_in, may_be_short
-from autotune.source.script import Function, last_name, straight
+from autotune.source.script import Function, last_name, stored_names, straight
 
 # Random numbers in [0, 1) in the format of what they are drawn for; bfloat16 has those of 256.
 _LIKE = frozenset(("rand_like", "uniform_"))

@@ -6,12 +6,18 @@ import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
-from autotune.source.loops.indirect import shared_names
 from autotune.source.program import Program
 from autotune.source.reach import is_bound
 from autotune.source.refusals.shrunk import shrunk
 from autotune.source.refusals.small_numbers import SMALLEST_NORMAL
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import (
+    Function,
+    Script,
+    last_name,
+    parameters,
+    shared_names,
+    stored_names,
+)
 
 # What is another for zero than for the smallest number.
 _LOGARITHMS = frozenset(("log", "log2", "log10", "log_", "rsqrt", "reciprocal"))
@@ -88,19 +94,12 @@ class _Text:
 
     def __init__(self, program: Program) -> None:
         kinds = (ast.Assign, ast.AugAssign, ast.Return, ast.Call, ast.Compare, ast.BinOp)
-        self.nodes = [
-            (script, node)
-            for script in program.scripts.values()
-            for node in script.nodes
-            if isinstance(node, kinds)
-        ]
+        self.nodes = [(script, node) for script, node in program.nodes() if isinstance(node, kinds)]
         self._functions: dict[str, list[tuple[Script, Function]]] = {}
-        for script in program.scripts.values():
-            for node in script.nodes:
-                if isinstance(node, Function):
-                    self._functions.setdefault(node.name, []).append((script, node))
+        for script, function in program.functions():
+            self._functions.setdefault(function.name, []).append((script, function))
         self._own = {
-            function: set(_names_of(function)) - shared_names(function)
+            function: {*parameters(function), *stored_names(function)} - shared_names(function)
             for functions in self._functions.values()
             for _, function in functions
         }
@@ -179,12 +178,3 @@ class _Text:
                 own = function is None or name in self._own[function]
                 return [(function if own else None, name)]
         return []
-
-
-def _names_of(function: Function) -> Iterator[str]:
-    """Its parameters and variables."""
-    given = function.args
-    yield from (each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs))
-    for at in ast.walk(function):
-        if isinstance(at, ast.Name) and isinstance(at.ctx, ast.Store):
-            yield at.id

@@ -5,10 +5,10 @@ where they lie, and keeps.
 import ast
 from collections.abc import Collection, Iterator
 
+from autotune.source.calls.writes import given_values
 from autotune.source.loops.around_training import own_loops
-from autotune.source.loops.indirect import shared_names
 from autotune.source.program import Program
-from autotune.source.script import Function, Script, last_name, straight
+from autotune.source.script import Function, Script, last_name, shared_names, straight
 
 # What changes a tensor, or an array, by a factor, in its own memory.
 _BY_A_FACTOR = frozenset(("mul_", "multiply_"))
@@ -134,10 +134,7 @@ def _is_set_before(script: Script, function: Function, target: ast.expr, node: a
 
 def _is_begun_anew(node: ast.AST, name: str) -> bool:
     """Whether `node` sets the variable to a number: of a loop's round a sum, or a mean."""
-    match node:
-        case ast.Assign(targets=targets, value=ast.Constant()):
-            return name in map(last_name, targets)
-        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
-            pairs = zip(map(last_name, names), values, strict=False)
-            return any(each == name and isinstance(at, ast.Constant) for each, at in pairs)
-    return False
+    return any(
+        last_name(target) == name and isinstance(value, ast.Constant)
+        for target, value in given_values(node)
+    )

@@ -16,8 +16,7 @@ def denormal_constant(program: Program, below: float = SMALLEST_NORMAL) -> str:
     """
     places = (
         script.at(at)
-        for script in program.scripts.values()
-        for at in script.nodes
+        for script, at in program.nodes()
         if isinstance(at, ast.Constant) and isinstance(at.value, float)
         if _SMALLEST <= at.value < below
         if not (below == ZERO_IN_BFLOAT16 and _is_added_to_float32(script, at))

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Sequence, Set
 
 from autotune.source.calls.building import NEEDS_WORKERS
-from autotune.source.named import calls_by_name
+from autotune.source.named import calls_named
 from autotune.source.program import Program
-from autotune.source.script import Script, last_name
+from autotune.source.script import Script, last_name, root_name
 
 _ASKS = ("get_num_threads", "get_num_interop_threads")
 _WORKERS = "num_workers"
@@ -49,8 +49,7 @@ def counted_by_workers(program: Program) -> str:
     """Where a loader is asked how many workers it has, other than to tell it or to build another
     with as many: file and line, "" where none is.
     """
-    scripts = program.scripts.values()
-    asked = [(script, at) for script in scripts for at in script.nodes if _asks_for_workers(at)]
+    asked = [(script, at) for script, at in program.nodes() if _asks_for_workers(at)]
     harmless = only_told(program) if asked else set[ast.AST]()
     for script in {script for script, _ in asked}:
         harmless |= {part for at in script.nodes for part in _passed(at)}
@@ -85,11 +84,10 @@ def forked_with_one(program: Program) -> str:
 
     More threads wait in a forked process for ever: those of OpenMP stay behind in the first one.
     """
-    scripts = list(program.scripts.values())
-    calls = [(script, call) for script in scripts for call in script.calls]
+    calls = list(program.calls())
     if not any(_sets_one(call) for _, call in calls) or any(_spawns(call) for _, call in calls):
         return ""
-    classes = {at.name for each in scripts for at in each.nodes if isinstance(at, ast.ClassDef)}
+    classes = {at.name for _, at in program.classes()}
     own = [call for _, call in calls if isinstance(call.func, ast.Name) and call.func.id in classes]
     forks = ((at, call) for at, call in calls if last_name(call.func) in _FORKS and call not in own)
     places = (at.at(call) for at, call in forks if at.qualified(call.func) not in _ASKS_OF_ITSELF)
@@ -136,10 +134,8 @@ def _of_others(script: Script) -> Iterator[tuple[ast.expr, str]]:
     everything = "*" in script.imports
     for node in script.nodes:
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
-            root: ast.expr = node
-            while isinstance(root, ast.Attribute):
-                root = root.value
-            if isinstance(root, ast.Name) and (everything or root.id in script.imports):
+            root = root_name(node)
+            if root in script.imports or (everything and root):
                 yield node, script.qualified(node).rpartition(".")[2]
 
 
@@ -171,7 +167,7 @@ def _is_told(program: Program, script: Script, returned: ast.Return, told: Set[a
     """Whether all calls of the function that gives this back are among what is `told`."""
     function = script.function(returned)
     name = function.name if function is not None else ""
-    calls = [call for at in program.scripts.values() for call in calls_by_name(at).get(name, ())]
+    calls = [call for _, call in calls_named(program, name)]
     return bool(calls) and all(call in told for call in calls)
 
 

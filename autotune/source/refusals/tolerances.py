@@ -6,7 +6,7 @@ from collections.abc import Set
 
 from autotune.source.loops.around_training import loops_of_training, running_within
 from autotune.source.loops.endings import ending_tests
-from autotune.source.named import calls_by_name
+from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.script import Script, last_name
 
@@ -26,8 +26,7 @@ def small_error(program: Program) -> str:
     ran = running_within(program, [*inner, *outer])
     moved = {
         last_name(node)
-        for script in program.scripts.values()
-        for node in script.nodes
+        for _, node in program.nodes()
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store)
         if node in ran
     }
@@ -79,8 +78,7 @@ def _size(program: Program, script: Script, bound: ast.expr) -> float | None:
         case ast.Attribute(attr=name):
             defaults = [
                 each.value
-                for other in program.scripts.values()
-                for call in calls_by_name(other).get("add_argument", ())
+                for _, call in calls_named(program, "add_argument")
                 if any(_option(at) == name for at in call.args)
                 for each in call.keywords
                 if each.arg == "default"

@@ -7,12 +7,11 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from autotune.source.loops.around_training import own_loops, running
-from autotune.source.loops.loss import names_in, stored_names
 from autotune.source.loops.stages import later_stages
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.refusals.gathering import is_merged
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, given_to, last_name, names_in, stored_names
 
 _SAFETENSORS = ("safetensors.torch.save", "safetensors.torch.save_file")
 _STORAGES = ("untyped_storage", "storage")
@@ -79,8 +78,7 @@ def saved_in_order(program: Program) -> str:
     """
     places = (
         script.at(call)
-        for script in program.scripts.values()
-        for call in script.calls
+        for script, call in program.calls()
         if script.qualified(call.func) in _SAFETENSORS and not _is_put_in_order(script, call)
     )
     return next(places, "")
@@ -104,8 +102,7 @@ def read_as_it_lies(program: Program) -> str:
     ran = running(program, loops)
     places = (
         script.at(call)
-        for script in program.scripts.values()
-        for call in script.calls
+        for script, call in program.calls()
         if _is_read(script, call)
         or (
             last_name(call.func) == "as_strided"
@@ -120,8 +117,8 @@ def _makes_up(script: Script, call: ast.Call) -> bool:
     """Whether `call`, which gives strides, is given none that a tensor was asked for, nor a tensor
     that was put in order: a term of a loss by the wrong elements may be too small to be seen in it.
     """
-    given = [call.func, *call.args, *(each.value for each in call.keywords)]
-    names = {at.id for each in given for at in ast.walk(each) if isinstance(at, ast.Name)}
+    given = [call.func, *given_to(call)]
+    names = set[str]().union(*map(names_in, given))
     around = script.function(call) or script.tree
     given += (
         at.value
@@ -132,8 +129,7 @@ def _makes_up(script: Script, call: ast.Call) -> bool:
 
 
 def _bound(assignment: ast.Assign) -> set[str]:
-    targets = (at for target in assignment.targets for at in ast.walk(target))
-    return {at.id for at in targets if isinstance(at, ast.Name)}
+    return set[str]().union(*map(names_in, assignment.targets))
 
 
 def _is_read(script: Script, call: ast.Call) -> bool:
@@ -190,7 +186,7 @@ def _named_weights(script: Script) -> set[ast.AST]:
 
 def _is_of_model(script: Script, call: ast.Call, ran: set[ast.AST]) -> bool:
     """Whether `call` stands in a class whose forward pass is among what `ran`."""
-    around = next((at for at in script.ancestors(call) if isinstance(at, ast.ClassDef)), None)
+    around = script.class_round(call)
     methods = [at for at in around.body if isinstance(at, Function)] if around else []
     own = script.function(call)
     return any(at.name == "forward" and at in ran for at in methods) and (

@@ -1,11 +1,11 @@
 """Whose an attribute or a variable is that a program's text sets, as far as names tell."""
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from autotune.source.handed_on import called_objects
 from autotune.source.program import Program
-from autotune.source.reach import calls_in
+from autotune.source.reach import calls_in, own_code
 from autotune.source.script import Function, Script, last_name
 
 MODULE = "<module>"
@@ -36,14 +36,13 @@ def is_of_another(program: Program, owner: ast.expr, kinds: Collection[str]) -> 
     attributes of that name are objects of other classes: of its own, or, of an object of a
     library's, of any by their names.
     """
-    nodes = [node for script in program.scripts.values() for node in script.nodes]
-    classes = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
+    classes = {kind.name for _, kind in program.classes()}
     if isinstance(owner, ast.Name) and owner.id in classes:
         return owner.id not in kinds
     of_library = classes.isdisjoint(kinds)
     given = [
         node.value
-        for node in nodes
+        for _, node in program.nodes()
         if isinstance(node, ast.Assign) and last_name(owner) in map(last_name, node.targets)
     ]
     return bool(given) and all(
@@ -72,7 +71,7 @@ def _initializers(program: Program, kind: ast.ClassDef) -> set[str]:
     """The methods of a class that only its `__init__` calls, as far as names tell."""
     methods = {at.name: at for at in kind.body if isinstance(at, Function)}
     found = {"__init__"} & methods.keys()
-    calls = [each for script in program.scripts.values() for each in script.calls]
+    calls = [each for _, each in program.calls()]
     while True:
         own = [each for name in found for each in calls_in(methods[name])]
         more = {last_name(each.func) for each in own} & methods.keys() - found
@@ -103,7 +102,7 @@ def _binds(function: Function, name: str) -> bool:
     if any(each.arg == name for each in given):
         return True
     bound = False
-    for node in _own_nodes(function):
+    for node in own_code(function):
         match node:
             case ast.Global(names=names) | ast.Nonlocal(names=names) if name in names:
                 return False
@@ -114,18 +113,8 @@ def _binds(function: Function, name: str) -> bool:
 
 def _lends(function: Function, name: str) -> bool:
     """Whether a function or class inside `function` reads that variable of it."""
-    own = {node for node in _own_nodes(function) if isinstance(node, ast.Name)}
+    own = {node for node in own_code(function) if isinstance(node, ast.Name)}
     return any(
         isinstance(node, ast.Name) and node.id == name and node not in own
         for node in ast.walk(function)
     )
-
-
-def _own_nodes(function: Function) -> Iterator[ast.AST]:
-    """What `function` runs itself: without the functions and classes inside it."""
-    waiting: list[ast.AST] = list(function.body)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if not isinstance(node, Function | ast.ClassDef | ast.Lambda):
-            waiting += ast.iter_child_nodes(node)

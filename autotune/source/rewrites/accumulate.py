@@ -24,7 +24,7 @@ from autotune.source.loops.training_loop import training_loop
 from autotune.source.places import Call, loader_call, step_call
 from autotune.source.program import Change, Program
 from autotune.source.rewrites.scaler import is_scaled
-from autotune.source.script import covers
+from autotune.source.script import covers, is_none
 
 _STACKING = ("default_collate", "default_data_collator")  # torch's own, and transformers'
 _NAMES = ("micro_step", "micro_size", "samples_left", "group_size", "share")
@@ -145,7 +145,7 @@ def _collates(call: Call) -> bool:
         return may_hide(call, "collate_fn")
     package, _, name = call.script.qualified(value).rpartition(".")
     stacks = name in _STACKING and package.partition(".")[0] in ("torch", "transformers")
-    return not (stacks or (isinstance(value, ast.Constant) and value.value is None))
+    return not (stacks or is_none(value))
 
 
 def _split_by_hand(steps: int) -> str:
@@ -165,7 +165,7 @@ def _divided(call: Call, steps: int, hand_step: str) -> str:
     """The code of the micro-batches' size."""
     sampler = given_value(call, "batch_sampler", LOADER)
     size = given_value(call, "batch_size", LOADER)
-    if sampler is not None and not (isinstance(sampler, ast.Constant) and sampler.value is None):
+    if sampler is not None and not is_none(sampler):
         raise call.refusal("the loader's batches come from a batch_sampler", hand_step)
     if size is None:
         if holder := holder_of(call, "batch_size"):

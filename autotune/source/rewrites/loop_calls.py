@@ -12,7 +12,7 @@ from autotune.source.places import Call, copy_calls, zero_grad_call
 from autotune.source.program import Change, Forbidden, Program, Refusal
 from autotune.source.refusals.left_out import left_out
 from autotune.source.refusals.own_gradients import cleared_ones_read
-from autotune.source.script import covers, last_name
+from autotune.source.script import covers, last_name, parameters
 
 _COPY_BY_HAND = "x.to(device, non_blocking=True)"
 _COPY = Signature(defaults={})
@@ -104,7 +104,7 @@ def _goes_anywhere(program: Program, call: Call) -> bool:
     target = next(iter([*call.node.args, *named]), None)
     if function is None or not isinstance(target, ast.Name):
         return False
-    given = {at.arg for at in ast.walk(function.args) if isinstance(at, ast.arg)}
+    given = set(parameters(function))
     inside = [at for at in ast.walk(function) if isinstance(at, ast.Call)]
     trains = any(last_name(at.func) in BACKWARDS for at in inside)
     return target.id in given and not (trains or _is_in_training_loop(program, call))

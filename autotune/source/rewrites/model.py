@@ -10,10 +10,18 @@ from autotune.source.edits import ModelStatement
 from autotune.source.insertions import before, defined_after_imports, imports_added, snippet
 from autotune.source.loops.kinds import classes_built, classes_of, with_bases
 from autotune.source.loops.parameters import model_of, named_models
+from autotune.source.meanings import meaning
 from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.refusals.changed_model import check_program, check_uses
-from autotune.source.script import Script, meaning, parse
+from autotune.source.script import (
+    Script,
+    first_line,
+    parameters,
+    parse,
+    root_name,
+    stored_names,
+)
 
 _WHERE = "what builds the optimizer, before which it goes,"
 _SECOND_CHOICE = "model_"  # before the name of a variable that the file has a use for
@@ -67,8 +75,7 @@ def _is_of_another_class(program: Program, edit: ModelStatement, index: int) -> 
 def _is_parameter(call: Call, name: str) -> bool:
     """Whether the function that `call` stands in is given `name`."""
     function = call.script.function(call.node)
-    taken = ast.walk(function.args) if function else ()
-    return name in {at.arg for at in taken if isinstance(at, ast.arg)}
+    return function is not None and name in parameters(function)
 
 
 def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> Program:
@@ -83,7 +90,7 @@ def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> 
         return program
     check_uses(program, edit, call, model, hand_step)
     own = replace(own, code=_with_free_names(script, own.code, name))
-    first = script.first_line(call.statement)
+    first = first_line(call.statement)
     try:
         imports = imports_added(script, [*edit.imports, *own.imports], until=first)
     except Refusal as refusal:
@@ -183,7 +190,7 @@ def _function_added(call: Call, code: str, hand_step: str) -> list[Change]:
         if wanted.name in {*script.own_names(), *script.imports}:
             reason = f"the file uses the name {wanted.name} for something else"
             raise call.refusal(reason, hand_step)
-        first = script.first_line(call.statement)
+        first = first_line(call.statement)
         return [defined_after_imports(script, code.strip().splitlines(), until=first)]
     return []
 
@@ -192,8 +199,8 @@ def _is_self(program: Program, call: Call, name: str) -> bool:
     """Whether the class that `call` stands in is called `name`, or one of that name derives from
     it, over others or not.
     """
-    around = [at for at in call.script.ancestors(call.node) if isinstance(at, ast.ClassDef)]
-    inside = around[0].name if around else ""
+    around = call.script.class_round(call.node)
+    inside = around.name if around else ""
     classes = classes_of(program)
     heirs = (with_bases(classes, at) for at in classes if at.name == name)
     return inside == name or any(at.name == inside for bases in heirs for at in bases)
@@ -205,10 +212,7 @@ def _may_be_a_part(model: ast.expr, called: Collection[str]) -> bool:
     """
     if not isinstance(model, ast.Attribute) or not called:
         return False
-    root: ast.expr = model
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    own = isinstance(root, ast.Name) and root.id == "self"
+    own = root_name(model) == "self"
     return not own and model.attr not in {each.rpartition(".")[2] for each in called}
 
 
@@ -231,16 +235,14 @@ def _check_rebinding(call: Call, name: str, code: str, hand_step: str) -> None:
     function = call.script.function(call.node)
     if function is None or not _is_parameter(call, name):
         return
-    stored = [at for at in ast.walk(parse(code)) if isinstance(at, ast.Name) and at.id == name]
-    if any(isinstance(at.ctx, ast.Store) for at in stored):
+    if name in stored_names(parse(code)):
         reason = f"{name} is a parameter of {function.name}(): its caller would keep the old model"
         raise call.refusal(reason, hand_step)
 
 
 def _own_variables(code: str, model: str) -> list[str]:
     """The variables that `code` binds, but for the model itself."""
-    names = (at for at in ast.walk(parse(code)) if isinstance(at, ast.Name))
-    return sorted({at.id for at in names if isinstance(at.ctx, ast.Store)} - {model})
+    return sorted(stored_names(parse(code)) - {model})
 
 
 def _spellings(code: str, model: str) -> list[str]:

@@ -20,7 +20,7 @@ from autotune.source.refusals.moments import is_any_reordered
 from autotune.source.refusals.own_gradients import gradients_read, turned_gradients
 from autotune.source.refusals.own_state import counted_anew, extended, forgotten, joined
 from autotune.source.refusals.relaid import relaid
-from autotune.source.script import Function, last_name
+from autotune.source.script import Function, last_name, root_name
 
 _OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
 _FUSED = "update(fused=True, foreach=False)"  # of a group of parameters
@@ -160,14 +160,10 @@ def _likewise(program: Program, index: int) -> str:
 
 def _is_of_one_class(call: Call) -> bool:
     """Whether the class that `call` builds is named there: not `getattr(optim, name)(...)`."""
-    script, root = call.script, call.node.func
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    if not isinstance(root, ast.Name):
-        return False
+    script, root = call.script, root_name(call.node.func)
     classes = {at.name for at in script.nodes if isinstance(at, ast.ClassDef)}
-    named = last_name(call.node.func) in OPTIMIZERS
-    return named or root.id in script.imports or root.id in classes
+    named = root != "" and last_name(call.node.func) in OPTIMIZERS
+    return named or root in script.imports or root in classes
 
 
 def _own_class(program: Program, call: Call) -> ast.ClassDef | None:
@@ -175,12 +171,7 @@ def _own_class(program: Program, call: Call) -> ast.ClassDef | None:
     if call.script.qualified(call.node.func).startswith("torch."):
         return None
     name = last_name(call.node.func)
-    classes = (
-        at
-        for script in program.scripts.values()
-        for at in script.nodes
-        if isinstance(at, ast.ClassDef) and at.name == name
-    )
+    classes = (at for _, at in program.classes() if at.name == name)
     return next(classes, None)
 
 

@@ -10,7 +10,7 @@ from autotune.source.loops.iteration import loader_of
 from autotune.source.places import Call, backward_call, copy_calls
 from autotune.source.program import Change, Forbidden, Program, Refusal
 from autotune.source.refusals.batch_uses import asks_kind, kept_on_the_host
-from autotune.source.script import Function, Script, is_method, last_name
+from autotune.source.script import Function, Script, is_method, last_name, names_in
 
 _NAME = "CopiedAhead"
 _BY_HAND = (
@@ -167,8 +167,7 @@ def _is_fixed(script: Script, test: ast.expr, loop: ast.For, loader: ast.expr) -
     """Whether `test` comes out the same throughout the loop and where `loader` stands."""
     calls = (at for at in ast.walk(test) if isinstance(at, ast.Call))
     known = all(script.qualified(at.func) == "torch.cuda.is_available" for at in calls)
-    names = [at.id for at in ast.walk(test) if isinstance(at, ast.Name)]
-    early = all(_is_given_before(script, name, loop, loader) for name in names)
+    early = all(_is_given_before(script, name, loop, loader) for name in names_in(test))
     return known and early and not code_in(test) & given_code(loop.body)
 
 

@@ -16,12 +16,13 @@ from autotune.source.loops.before_training import (
     last_line_before_training,
     training_functions,
 )
+from autotune.source.meanings import meaning, qualified
 from autotune.source.program import Change, Forbidden, Program, Refusal
 from autotune.source.refusals.own_memory import memory_asked
 from autotune.source.refusals.shrinking import asked_whether_zero
 from autotune.source.refusals.small_numbers import denormal_constant
 from autotune.source.refusals.thread_counts import counted_by_threads, forked_with_one
-from autotune.source.script import Script, meaning, parse, qualified
+from autotune.source.script import Script, first_line, parse
 
 _REPEATABLE = ("deterministic", "use_deterministic_algorithms")
 # What throws the same switch under another name.
@@ -188,7 +189,7 @@ def _inserted(program: Program, script: Script, edit: ProcessStatement) -> list[
     changes = imports_added(script, [*edit.imports, *own.imports], until=until)
     line = import_line(script, until)
     switches = [at for at in script.tree.body if _switch(at, script.imports)]
-    following = [at for at in script.tree.body if script.first_line(at) > line]
+    following = [at for at in script.tree.body if first_line(at) > line]
     group = list(itertools.takewhile(lambda at: at in switches, following))
     if group:  # join the switches that stand there
         return [*changes, after_line(script, script.last_line(group[-1]), own.lines)]

@@ -14,7 +14,7 @@ from autotune.source.places import Call, backward_and_step, optimizer_call, refu
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.refusals.before_cuda import must_come_before_cuda
 from autotune.source.refusals.overflow import fatal_check, may_see_gradients
-from autotune.source.script import Function, Script, is_method, last_name
+from autotune.source.script import Function, Script, given_to, is_method, last_name, parameters
 
 _SWITCH_ON = "GradScaler(enabled=True), as float16 needs"
 _NOT_FATAL = "leave the step to scaler.step(optimizer), which leaves it out, and do not end here"
@@ -70,8 +70,7 @@ def with_scaler(program: Program, device_type: str, hand_step: str) -> Program:
 def _check_step(program: Program, backward: Call, step: Call, hand_step: str) -> None:
     """Refuse where scaled gradients, or a step that is left out, would mean something else."""
     if step.node.args or step.node.keywords:
-        given = [*step.node.args, *(each.value for each in step.node.keywords)]
-        codes = ", ".join(map(step.script.code, given))
+        codes = ", ".join(map(step.script.code, given_to(step.node)))
         raise step.refusal(f"the optimizer's step is given arguments ({codes})", hand_step)
     if _steps_elsewhere(program, step):
         raise step.refusal("an optimizer of that name steps in another place too", hand_step)
@@ -94,10 +93,9 @@ def _check_step(program: Program, backward: Call, step: Call, hand_step: str) ->
 
 def _hook(program: Program) -> Call | None:
     """The first call that has gradients handed to something while backward makes them."""
-    for script in program.scripts.values():
-        for call in script.calls:
-            if last_name(call.func) in _HOOKS:
-                return Call(script=script, node=call, what="hook")
+    for script, call in program.calls():
+        if last_name(call.func) in _HOOKS:
+            return Call(script=script, node=call, what="hook")
     return None
 
 
@@ -111,8 +109,7 @@ def _steps_elsewhere(program: Program, step: Call) -> bool:
         and node is not step.node
         and last_name(_stepping(node)) == name
         and not _is_of_another(script, node, step)
-        for script in program.scripts.values()
-        for node in script.calls
+        for script, node in program.calls()
     )
 
 
@@ -128,7 +125,7 @@ def _is_of_another(script: Script, node: ast.Call, step: Call) -> bool:
     clears = [at.lineno for at in calls if is_method(at, "zero_grad")]
     if not passes:
         return False
-    given = any(isinstance(at, ast.arg) and at.arg == stepping.id for at in ast.walk(function.args))
+    given = stepping.id in parameters(function)
     built = (at for at in script.binds(stepping.id) if script.function(at) is function)
     cleared = bool(clears) and min(clears) < min(passes)
     return (given and cleared) or any(isinstance(at, ast.Call) for at in built)
@@ -143,8 +140,7 @@ def _other_optimizer(program: Program, backward: Call, step: Call) -> str:
     calls = [at for at in ast.walk(around) if isinstance(at, ast.Call)]
     cleared = {
         last_name(_stepping(at))
-        for each in program.scripts.values()
-        for at in each.nodes
+        for _, at in program.nodes()
         if isinstance(at, ast.Call) and is_method(at, "zero_grad")
     }
     stepped = [_stepping(at) for at in calls if is_method(at, "step") and not at.args]

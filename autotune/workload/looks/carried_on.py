@@ -10,9 +10,9 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from autotune.workload.found import CarriedOn
 from autotune.workload.loading.batches import tensors
+from autotune.workload.looks.dispatch import SHORT
 from autotune.workload.places import users_place
 
-_SHORT = (torch.bfloat16, torch.float16)
 _ADDING = ("add", "add_", "sub", "sub_", "lerp", "lerp_")
 _WEIGHING = ("mul", "mul_", "div", "div_")  # by a number, before something is added
 _HANDING = ("alias", "clone", "detach", "expand", "reshape", "squeeze", "unsqueeze", "view")
@@ -51,7 +51,7 @@ class Carrying:
     def note_result(self, result: Any) -> None:
         """It has given `result`."""
         for each in tensors(result):
-            if each.dtype not in _SHORT:
+            if each.dtype not in SHORT:
                 continue
             if self._adds and self.found is None:
                 self.found = CarriedOn(place=users_place())

@@ -12,10 +12,10 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from autotune.workload.found import RoundedChance
 from autotune.workload.loading.batches import tensors
+from autotune.workload.looks.dispatch import SHORT
 from autotune.workload.looks.entropies import Entropies
 from autotune.workload.places import users_place
 
-_SHORT = (torch.bfloat16, torch.float16)
 _MAKING = ("sigmoid", "sigmoid_", "_softmax", "softmax")
 _DRAWING = ("rand", "rand_like", "uniform", "uniform_")
 # What makes such once it is taken from 1, or 1 is added: `1 - exp(-rate)`, `1 - tanh(x) ** 2`.
@@ -108,7 +108,7 @@ class Chances:
         """It has given `result`."""
         self._entropies.note_result(result)
         for each in tensors(result) if self._makes is not None else ():
-            if self._hands or each.dtype in _SHORT:
+            if self._hands or each.dtype in SHORT:
                 self._known[each] = self._makes
 
 

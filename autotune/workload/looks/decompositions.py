@@ -11,9 +11,9 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from autotune.workload.found import RoundedMatrix
 from autotune.workload.loading.batches import tensors
+from autotune.workload.looks.dispatch import SHORT
 from autotune.workload.places import users_place
 
-_SHORT = (torch.bfloat16, torch.float16)
 _PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "addbmm")
 _CUTTING = ("index", "index_select", "slice")
 # fmt: off
@@ -59,7 +59,7 @@ class Decompositions:
                 self._short[each] = rows or self._rows
 
     def _is_product_in_short(self, made: torch.Tensor) -> bool:
-        return self._is_product and made.dtype in _SHORT
+        return self._is_product and made.dtype in SHORT
 
 
 def _rows_of(matrix: torch.Tensor) -> int:

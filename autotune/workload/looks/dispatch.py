@@ -5,9 +5,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import thread as pools
 from typing import Any
 
+import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from autotune.workload.loading.batches import tensors
+
+SHORT = (torch.bfloat16, torch.float16)
 
 
 class _Showing(TorchDispatchMode):

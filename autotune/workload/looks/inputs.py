@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from autotune.workload.found import RoundedInput
+from autotune.workload.looks.dispatch import SHORT
 from autotune.workload.places import users_place
 
-_SHORT = (torch.bfloat16, torch.float16)
 _LONG = (torch.float32, torch.float64)
 _ENOUGH = 8  # rows, to tell how those of a column differ
 _CONSTANT = 1e-5  # what differs by less, as a share of its size, does so by chance of computing
@@ -39,7 +39,7 @@ class Inputs:
 
     def note(self, kind: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
         """`kind` is about to be carried out with what is `given`: with data."""
-        if kind is not self._copy or named.get("dtype") not in _SHORT:
+        if kind is not self._copy or named.get("dtype") not in SHORT:
             return
         numbers = given[0].detach()
         if numbers.dtype not in _LONG or isinstance(given[0], nn.Parameter):

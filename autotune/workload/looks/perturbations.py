@@ -13,9 +13,9 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from autotune.source.edits import Place
 from autotune.workload.found import RoundedChange
 from autotune.workload.loading.batches import tensors
+from autotune.workload.looks.dispatch import SHORT
 from autotune.workload.places import users_place
 
-_SHORT = (torch.bfloat16, torch.float16)
 _CHANGING = ("add", "sub")
 # fmt: off
 _HANDING = (
@@ -70,7 +70,7 @@ class Perturbations:
             for place, turn, share in self._changes_of(inside):
                 first, most = self._makes.get(place, (turn, share))
                 self._makes[place] = min(first, turn), max(most, share)
-        elif kind is self._copy and named.get("dtype") in _SHORT:
+        elif kind is self._copy and named.get("dtype") in SHORT:
             step = torch.finfo(named["dtype"]).eps
             for place, turn, share in self._changes_of(inside):
                 known = self._found.get((place, turn))

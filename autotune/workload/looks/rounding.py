@@ -27,12 +27,11 @@ from autotune.workload.loading.batches import tensors
 from autotune.workload.looks.carried_on import Carrying
 from autotune.workload.looks.chances import Chances
 from autotune.workload.looks.decompositions import Decompositions
-from autotune.workload.looks.dispatch import EachOperation
+from autotune.workload.looks.dispatch import SHORT, EachOperation
 from autotune.workload.looks.inputs import Inputs
 from autotune.workload.looks.perturbations import Perturbations
 from autotune.workload.places import is_within, users_place
 
-_SHORT = (torch.bfloat16, torch.float16)
 _WAVES = ("sin", "cos", "sin_", "cos_")
 # What losses compare with: torch computes an L1 loss, and `(y - target) ** 2`, by a subtraction.
 _COMPARISONS = ("mse_loss", "smooth_l1_loss", "huber_loss", "sub")
@@ -111,8 +110,8 @@ class _Looking(EachOperation):
 
     def note(self, operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
         kind = operation.overloadpacket
-        self.short = self.short or any(each.dtype in _SHORT for each in tensors(given))
-        if kind in self._waves and given[0].dtype in _SHORT and given[0].numel():
+        self.short = self.short or any(each.dtype in SHORT for each in tensors(given))
+        if kind in self._waves and given[0].dtype in SHORT and given[0].numel():
             self._note_angle(given[0].detach())
         elif kind in self._comparisons and all(map(torch.is_tensor, given[:2])):
             self._note_target(*given[:2])
@@ -149,7 +148,7 @@ class _Looking(EachOperation):
 
     def _eps(self, numbers: torch.Tensor) -> float | None:
         lost: float | None = self._lost.get(numbers)
-        return torch.finfo(numbers.dtype).eps if numbers.dtype in _SHORT else lost
+        return torch.finfo(numbers.dtype).eps if numbers.dtype in SHORT else lost
 
     def _note_angle(self, angles: torch.Tensor) -> None:
         radians = float(angles.abs().max())
@@ -261,9 +260,9 @@ def _eps(tensor: torch.Tensor) -> float | None:
     """How far a number's next one is, as a share of a power of two, in the short format that these
     numbers are in, or were before they became float32; None where they are finer.
     """
-    if tensor.dtype in _SHORT:
+    if tensor.dtype in SHORT:
         return torch.finfo(tensor.dtype).eps
     if tensor.dtype != torch.float32 or not tensor.any():
         return None
-    fits = (each for each in _SHORT if torch.equal(tensor.to(each).float(), tensor))
+    fits = (each for each in SHORT if torch.equal(tensor.to(each).float(), tensor))
     return next((torch.finfo(each).eps for each in fits), None)

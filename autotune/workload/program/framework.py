@@ -8,6 +8,7 @@ from autotune.source.edits import Place, Places
 
 # The folder of autotune itself: by it its own code is told from a program's.
 OURS = os.path.join(os.path.dirname(autotune.__file__), "")
+STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
 
 LIGHTNING, FABRIC = "Lightning", "Lightning Fabric"
 TRANSFORMERS, ACCELERATE, IGNITE = "Hugging Face's Trainer", "Accelerate", "Ignite"

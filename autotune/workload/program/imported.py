@@ -15,7 +15,7 @@ from autotune.source.loops.condition import code_in
 from autotune.source.program import Program, parsed
 from autotune.source.reach import run_with
 from autotune.source.script import tree_of
-from autotune.workload.program.framework import is_installed
+from autotune.workload.program.framework import STANDARD, is_installed
 from autotune.workload.program.script import import_root
 from autotune.workload.program.target import Target, read_source
 from autotune.workload.seen import Seen
@@ -24,7 +24,6 @@ from autotune.workload.seen import Seen
 MOST_FILES = 200
 _LONGEST = 60  # name of a directory
 _MISSING = frozenset(("ImportError", "ModuleNotFoundError", "Exception"))
-_STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
 
 
 def imported_files(target: Target, loaded: Collection[str] = ()) -> Iterator[tuple[Path, str]]:
@@ -175,7 +174,7 @@ def _elsewhere(package: str) -> tuple[Path, ...]:
         spec = importlib.util.find_spec(package)
         places = list(spec.submodule_search_locations or ()) if spec else []
         place = places[0] if places else spec.origin if spec else None
-        if place and os.path.isabs(place) and not place.startswith(_STANDARD):
+        if place and os.path.isabs(place) and not place.startswith(STANDARD):
             return () if is_installed(place) else (Path(place).parent,)
     return ()
 

@@ -5,7 +5,6 @@ code, and their files.
 import dis
 import functools
 import inspect
-import os
 import sys
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,12 +12,11 @@ from itertools import pairwise
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from autotune.workload.program.framework import OURS, is_installed
+from autotune.workload.program.framework import OURS, STANDARD, is_installed
 
 # By which a dataset or a transform is asked for samples.
 ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__next__", "__call__", "forward")
 CACHED = (type(functools.cache(len)),)  # functions whose results are kept
-_STANDARD = os.path.join(os.path.dirname(os.__file__), "")  # the standard library
 _MOST_CODES = 200
 _USES = ("LOAD_", "STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF")
 
@@ -42,7 +40,7 @@ def is_users_class(kind: type) -> bool:
 
 def is_users(path: str) -> bool:
     """Whether code is neither Python's, nor a library's, nor ours."""
-    return not (path.startswith((OURS, _STANDARD, "<frozen")) or is_installed(path) or not path)
+    return not (path.startswith((OURS, STANDARD, "<frozen")) or is_installed(path) or not path)
 
 
 def asked(kind: type) -> list[Function]:

@@ -18,7 +18,7 @@ from typing import Any
 from torch.utils.data import IterableDataset
 
 from autotune.source.refusals.numbering import changed_on, numbered
-from autotune.source.script import Function, tree_of
+from autotune.source.script import Function, first_line, tree_of
 from autotune.workload.samples.asked import (
     attributes,
     called_by,
@@ -29,7 +29,6 @@ from autotune.workload.samples.asked import (
 from autotune.workload.samples.delivery import CHANGED, NUMBERED, TAKEN
 from autotune.workload.samples.kept import Piece, functions_of
 from autotune.workload.samples.of_loader import pieces_to_read
-from autotune.workload.samples.outside import first_line
 
 _STEPPING = frozenset(("next", "__next__", "len", "__len__", "pop", "popleft"))
 _ASKED_OTHERWISE = ("seek", "execute", "__getitem__")

@@ -83,16 +83,14 @@ class Piece:
         )
 
 
-def kept_by(
-    dataset: object, name: str = "dataset", without: Iterable[object] = ()
-) -> dict[str, int]:
+def kept_by(dataset: object, name: str = "dataset") -> dict[str, int]:
     """A digest of each piece of data that `dataset` reads or sets when it is asked for samples:
     attributes of its own and of the objects in it, and globals, by name.
 
     Comparable within one process only (see `digest_of`). What processes share (shared and mapped
-    memory) is left out, as are the objects `without`.
+    memory) is left out.
     """
-    return {piece.path: digest for piece, digest in pieces_of(dataset, name, without)}
+    return {piece.path: digest for piece, digest in pieces_of(dataset, name)}
 
 
 def pieces_of(

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune.source.script import imported_names, tree_of
+from autotune.source.meanings import imported_names
+from autotune.source.reach import own_code
+from autotune.source.script import first_line, tree_of
 from autotune.workload.program.names import stored_names
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -85,12 +87,6 @@ def _outside(tree: ast.Module, makers: frozenset[int]) -> Iterator[At]:
         ]
 
 
-def first_line(function: FunctionNode) -> int:
-    """As its code has it: that of its first decorator."""
-    decorators: list[ast.expr] = getattr(function, "decorator_list", [])
-    return min([function.lineno, *(each.lineno for each in decorators)])
-
-
 @functools.lru_cache(maxsize=1024)
 def _own_names(function: FunctionNode) -> frozenset[str]:
     """The variables of `function` itself."""
@@ -100,12 +96,5 @@ def _own_names(function: FunctionNode) -> frozenset[str]:
     own.update(name for statement in function.body for name in stored_names(statement))
     others = (ast.Global, ast.Nonlocal)
     return frozenset(own) - {
-        name for at in _own_nodes(function) if isinstance(at, others) for name in at.names
+        name for at in own_code(function) if isinstance(at, others) for name in at.names
     }
-
-
-def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(function):
-        yield child
-        if not isinstance(child, (*FUNCTIONS, ast.ClassDef)):
-            yield from _own_nodes(child)

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from autotune.source.script import last_name, qualified
+from autotune.source.meanings import qualified
+from autotune.source.script import last_name
 from autotune.workload.program.imported import files_from, imported_files
 from autotune.workload.program.target import Target
 from autotune.workload.samples.delivery import Left, LeftAttribute, LeftVariable

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import islice
-from types import FrameType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from torch import nn
 
 from autotune.source.refusals.settings import Setting
 from autotune.source.refusals.whose import MODULE
+from autotune.workload.places import frames
 from autotune.workload.samples.asked import (
     ENTRIES,
     attributes,
@@ -186,17 +187,9 @@ def _filled(pieces: Sequence[Piece], keys: set[str]) -> Iterator[Setting]:
     for module in modules:
         if isinstance(module, ModuleType) and of_the_users(module):
             yield from wanted.among(vars(module), scope=MODULE)
-    for frame in _frames():
+    for frame in frames():
         if frame.f_code.co_name != MODULE and is_users(frame.f_code.co_filename):
             yield from wanted.among(frame.f_locals, scope=frame.f_code.co_name)
-
-
-def _frames() -> Iterator[FrameType]:
-    """The calls that led here."""
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
 
 
 class _Wanted:
