@@ -1,11 +1,12 @@
-"""What was recorded is made again from its raw figures: verdicts from their turns, the summary
-of a device from what it said, and the report.
+"""What was recorded is made again from its raw figures: verdicts from their turns, the largest
+batch from the sizes that were tried, the summary of a device from what it said, and the report.
 
 The searches in `reports/` are of CPUs, but for one; those of a GPU's bench, and what the device
 said, are in `tests/recorded`. Stand-ins show besides that the replay works.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,15 @@ from autotune.measurement.ratios import LOOKS, Ratio, confidence_per_look, ratio
 from autotune.nvml import Activity, Reading
 from autotune.outputs.document import from_document
 from autotune.outputs.report import render
+from autotune.profiling.memory_model import OutOfMemory, find_limit, fit_line
 from autotune.profiling.telemetry import sum_up
 from autotune.profiling.trace import parse_trace
 from autotune.result import Result
 from autotune.verdict import BASELINE, TUNED, Verdict
+from tests.bench.gpu_bars import MEMORY_OFF_BY
+from tests.bench.gpu_memory import MOST, START
 from tests.bench.gpu_raw import Raw, run
-from tests.recorded import RECORDED_RAW, SEARCHES, are_alike
+from tests.recorded import MEMORY, RECORDED_RAW, SEARCHES, are_alike
 
 REPORTS = sorted((Path(__file__).parents[1] / "reports").rglob("result.json"))
 
@@ -62,6 +66,33 @@ def test_a_verdict_follows_from_its_turns(path: Path) -> None:
 def test_a_recorded_search_is_reported(path: Path) -> None:
     result = result_of(path)
     assert result.target.name in render(result)
+
+
+STAND_IN = {  # made up
+    "capacity_bytes": 24 << 30,
+    "predicted_samples": 232,
+    "true_samples": 234,
+    "tried": {"32": 5 << 30, "64": 8 << 30, "232": int(23.7 * (1 << 30)), "256": None},
+}
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [STAND_IN, *(json.loads(path.read_text())["measured"] for path in MEMORY)],
+    ids=["stand-in", *(path.stem for path in MEMORY)],
+)
+def test_the_largest_batch_follows_from_the_sizes_that_were_tried(facts: Mapping[str, Any]) -> None:
+    """A size that was not tried then takes what the line of the others says."""
+    tried = {int(size): peak for size, peak in facts["tried"].items()}
+    line = fit_line([(size, peak) for size, peak in tried.items() if peak is not None])
+    assert line is not None
+
+    def probe(size: int) -> int | OutOfMemory:
+        peak = tried.get(size, round(line.peak_bytes(size)))
+        return OutOfMemory() if peak is None or peak > facts["capacity_bytes"] else peak
+
+    found = find_limit(probe, start=START, most=MOST, capacity_bytes=facts["capacity_bytes"])
+    assert found.size == pytest.approx(facts["true_samples"], rel=MEMORY_OFF_BY)
 
 
 TRACE = json.dumps(

@@ -129,7 +129,7 @@ def _launching_share(profile: Profile) -> float:
 def _by_memory(profile: Profile) -> tuple[float, str]:
     """How many times as large a batch fits into memory, and why no larger one does."""
     memory, size = profile.memory, profile.seen.loader.batch_size if profile.seen.loader else None
-    if not size or not memory.most_bytes or memory.capacity_bytes <= 0:
+    if not size or memory.most_bytes is None or memory.capacity_bytes <= 0:
         return 0.0, "how much memory the program needs was not measured"
     line = line_beyond(profile)
     if line is None and profile.seen.shapes > 1 and on_cuda(profile):

@@ -1,4 +1,4 @@
-"""What autotune does on a GPU, measured: rivals, planted faults, parity, overhead.
+"""What autotune does on a GPU, measured: rivals, planted faults, memory, parity, overhead.
 
     python -m tests.bench.gpu --out reports/h200 [--minutes 8] [--part planted ...] [--fresh]
 
@@ -23,7 +23,7 @@ from pathlib import Path
 import psutil
 
 from autotune.machine import detect
-from tests.bench import gpu_checks, gpu_jpeg, gpu_planted, gpu_rivals
+from tests.bench import gpu_checks, gpu_jpeg, gpu_memory, gpu_planted, gpu_rivals
 from tests.bench.gpu_bars import bars
 from tests.bench.gpu_go import measure, say
 from tests.bench.gpu_unit import Setting, Unit
@@ -35,6 +35,7 @@ REPORTS = Path(__file__).parents[2] / "reports"
 # In this order: what says most in the shortest time. All before the rivals fits one go.
 UNITS: tuple[Unit, ...] = (
     *gpu_planted.UNITS,
+    *gpu_memory.UNITS,
     *gpu_checks.UNITS,
     *gpu_rivals.UNITS,
     *gpu_jpeg.UNITS,

@@ -18,6 +18,8 @@ RIVAL_WORKLOADS = 3
 LEAST_JPEG_SPEEDUP = 5.65
 CLAIM_OFF_BY = 0.03
 MOST_OVERHEAD = 0.02
+MEMORY_OFF_BY = 0.05
+MOST_PROBES, MOST_OUT_OF_MEMORY = 10, 3
 # Two accuracies on 1,024 samples differ by chance: by a point.
 ONE_POINT = 0.01
 
@@ -48,6 +50,7 @@ def bars(documents: Sequence[Document], names: Sequence[str] = ()) -> list[Bar]:
     return [
         *_planted(measured),
         *_overhead(measured.get("overhead")),
+        *_memory(measured.get("memory")),
         *_parity(measured.get("parity")),
         *_rivals(measured),
         *_jpeg(measured),
@@ -88,6 +91,23 @@ def _overhead(facts: Any) -> Iterator[Bar]:
 def _cost_share(facts: Mapping[str, Any]) -> float:
     share: float = facts["cost_share"]
     return share
+
+
+def _memory(facts: Any) -> Iterator[Bar]:
+    if not facts:
+        return
+    off = facts["predicted_samples"] / facts["true_samples"] - 1
+    probes, failures = facts["probes"], facts["out_of_memory"]
+    yield Bar(
+        name=f"the largest micro-batch is predicted within {MEMORY_OFF_BY:.0%}",
+        measured=f"{off:+.1%}, by {probes} probes with {failures} out of memory, "
+        f"{facts['epoch_out_of_memory']} in an epoch",
+        # Within the epoch the allocator may ask again, which costs time and no batch.
+        holds=abs(off) <= MEMORY_OFF_BY
+        and probes <= MOST_PROBES
+        and failures <= MOST_OUT_OF_MEMORY
+        and facts["epoch_out_of_memory"] == 0,
+    )
 
 
 def _parity(facts: Any) -> Iterator[Bar]:

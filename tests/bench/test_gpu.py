@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 import torch
 
+from autotune.profiling.memory_model import OutOfMemory
 from tests.bench import (
     delivered,
     gpu,
     gpu_checks,
     gpu_go,
     gpu_jpeg,
+    gpu_memory,
     gpu_planted,
     gpu_rivals,
     rival,
@@ -414,6 +416,60 @@ class TestRivals:
         assert gpu_rivals.budget_beside(WORKLOAD, replace(setting, budget="9s")) == "9s"
 
 
+class TestMemory:
+    def test_the_model_is_held_to_the_true_limit(self) -> None:
+        found = gpu_memory.memory(REHEARSAL)
+        assert found["true_samples"] == 31
+        assert found["predicted_samples"] == pytest.approx(31, rel=0.05)
+        assert found["epoch_out_of_memory"] == 0
+
+    @pytest.mark.parametrize(
+        ("said", "lacks_room"),
+        [
+            ("CUDA out of memory. Tried to allocate 2.00 GiB.", True),
+            ("GET was unable to find an engine to execute this computation", True),
+            ("CUDA error: an illegal memory access was encountered", False),
+        ],
+    )
+    def test_a_probe_tells_a_lack_of_memory_from_other_failures(
+        self, said: str, lacks_room: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: Any) -> None:
+            raise RuntimeError(said)
+
+        monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda: None)
+        training = gpu_memory.Training(torch.nn.Linear(2, 2), pixels=4)
+        monkeypatch.setattr(training, "train", fail)
+        if lacks_room:
+            assert isinstance(training.probe(2), OutOfMemory)
+        else:
+            with pytest.raises(RuntimeError, match="illegal"):
+                training.probe(2)
+
+    def test_its_steps_train(self) -> None:
+        model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 4 * 4, 10))
+        gpu_memory.Training(model, pixels=4).train(2)
+        weight = next(model.parameters())
+        assert weight.grad is None and not torch.equal(weight, torch.zeros_like(weight))
+
+    def test_an_epoch_is_steps_of_two_sizes_without_giving_anything_back(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 4 * 4, 10))
+        training, done, given_back = gpu_memory.Training(model, pixels=4), [], []
+        monkeypatch.setattr(torch.cuda, "empty_cache", lambda: given_back.append(len(done)))
+
+        def step(size: int) -> None:
+            done.append(size)
+            if len(done) == 15:
+                raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+        monkeypatch.setattr(training, "step", step)
+        assert training.epochs(6) == {"epoch_out_of_memory": 1, "epoch_retries": 0}
+        assert done == [*[6] * gpu_memory.EPOCH_STEPS, 2] * gpu_memory.EPOCHS
+        assert given_back == [0]
+
+
 class TestBars:
     def finding(self, bottleneck: str, severity: str = "warning") -> dict[str, str]:
         return {"bottleneck": bottleneck, "severity": severity, "headline": bottleneck}
@@ -470,9 +526,17 @@ class TestBars:
         assert held(names=names) == dict.fromkeys(names)
         assert "parity" in held(*self.rivals(2.0, 1.9, 40), names=names)
 
-    def test_overhead_parity_and_claims_have_their_bars(self) -> None:
+    def test_overhead_memory_parity_and_claims_have_their_bars(self) -> None:
+        memory = {
+            "predicted_samples": 96,
+            "true_samples": 100,
+            "probes": 6,
+            "out_of_memory": 1,
+            "epoch_out_of_memory": 0,
+        }
         good = held(
             document("overhead", {"loops": {"busy": costs(0.01)}}),
+            document("memory", memory),
             document("parity", accuracies(-0.04, 0.03, -0.03, 0.02, -0.04)),
             document("rivals-jpeg", {"speedup": {"estimate": 6.0}}),
             document("rivals-jpeg-ours", {"claim": {"speedup": 6.1, "outcome": "faster"}}),
@@ -480,6 +544,7 @@ class TestBars:
         assert set(good.values()) == {True}
         bad = held(
             document("overhead", {"loops": {"busy": costs(0.03)}}),
+            document("memory", memory | {"epoch_out_of_memory": 1}),
             document("parity", accuracies(-0.02, -0.021, -0.019, -0.02, -0.02)),
             document("rivals-jpeg", {"speedup": {"estimate": 5.0}}),
             document("rivals-jpeg-ours", {"claim": {"speedup": 6.1, "outcome": "faster"}}),

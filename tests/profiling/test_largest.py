@@ -104,8 +104,8 @@ def test_one_that_takes_less_than_what_was_timed_changes_nothing() -> None:
 def test_the_line_of_a_sample_is_that_of_the_largest() -> None:
     line = line_of(memory(largest(linear)), SAMPLES)
     assert line is not None
-    assert line.largest(linear(LONGEST)) == pytest.approx(SAMPLES)
-    assert line.largest(linear(LONGEST // 2)) == pytest.approx(SAMPLES // 2)
+    assert line.peak_bytes(SAMPLES) == pytest.approx(linear(LONGEST))
+    assert line.peak_bytes(SAMPLES // 2) == pytest.approx(linear(LONGEST // 2))
 
 
 def profile(found: LargestBatch | None, capacity: int, **seen: Any) -> Profile:

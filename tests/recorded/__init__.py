@@ -1,8 +1,8 @@
 """Runs recorded on a real GPU, which the ordinary tests replay where there is none.
 
-A recording is what `python -m tests.bench.gpu` writes for each planted program and for its
-searches, copied here as it is (`cp reports/h200/{planted-*,rivals-*-ours}.json tests/recorded/`),
-never edited but for the checkout's folder in paths. Of a planted program:
+A recording is what `python -m tests.bench.gpu` writes for each planted program, for its searches
+and for memory, copied here as it is (`cp reports/h200/{planted-*,rivals-*-ours,memory}.json
+tests/recorded/`), never edited but for the checkout's folder in paths. Of a planted program:
 
     part, name    of the measurement
     machine       the device, driver, versions and cores that it was made on
@@ -13,7 +13,8 @@ never edited but for the checkout's folder in paths. Of a planted program:
                   losses, ceilings, memory statistics, telemetry and the summary of the trace
       raw         the trace and the readings that these were made from, of some
 
-Of a search `result` is that of `autotune search`, with every turn of its verdict.
+Of a search `result` is that of `autotune search`, with every turn of its verdict. Of memory, every
+size that was tried, with its peak.
 """
 
 import json
@@ -68,6 +69,7 @@ class Recording:
 
 PATHS = sorted(FOLDER.glob("planted-*.json"))
 SEARCHES = sorted(FOLDER.glob("rivals-*-ours.json"))
+MEMORY = sorted(FOLDER.glob("memory.json"))
 
 
 def recordings(paths: Sequence[Path] = PATHS) -> list[Recording]:
