@@ -263,10 +263,11 @@ def _compute(profile: Profile) -> Finding:
     """Always found, so that a healthy program hears that it is."""
     share = _weight(profile, Bottleneck.COMPUTE)
     loader, in_time, feeds = profile.ceiling("data"), "", ""
-    if loader and loader.max_gain is not None:
-        if profile.phases.get("data", 0.0) < WAIT_WARNING and loader.max_gain >= NO_GAIN:
-            in_time = _loading(profile)
-            feeds = f" The loader alone delivers {times(loader.max_gain)} what training takes."
+    feeding = loader.max_gain if loader else None
+    waits = profile.phases.get("data", 0.0) >= WAIT_WARNING
+    if feeding is not None and feeding >= NO_GAIN and not waits:
+        in_time = _loading(profile)
+        feeds = f" The loader alone delivers {times(feeding)} what training takes."
     idle = f"; {profile.idle_gpu} is not used" if profile.idle_gpu else ""
     named = ((each, profile.phases[each]) for each in COMPUTING if each in profile.phases)
     phases = ", ".join(f"{name} {percent(part)}" for name, part in named).capitalize()

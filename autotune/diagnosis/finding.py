@@ -81,7 +81,7 @@ def times(ratio: float) -> str:
 
 
 def end(ratio: float) -> str:
-    """An end of a ratio's interval, rounded as everywhere, but to 1 only where it is 1: "1.003×"."""
+    """An end of a ratio's interval, rounded as others, but to 1 only where it is 1: "1.003×"."""
     decimals = next((each for each in (2, 3, 4, 5) if round(ratio, each) != 1), 2)
     return times(ratio) if decimals == 2 else f"{ratio:.{decimals}f}×"
 

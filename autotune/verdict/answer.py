@@ -43,8 +43,9 @@ class Verdict:
     `too_short` says that the program came to its end before enough turns could be taken. `through`
     says what was seen of the tuned program when its epochs are over, and `breaks` that it fails
     there; `not_reached` are the places in the program's text ("train.py:52") that the steps
-    compared there did not come to, though the training may. `validations` is what they come to, where enough came in the turns, or else where epochs
-    were cut short; it `slows` where they lose more than the steps gain.
+    compared there did not come to, though the training may. `validations` is what they come to,
+    where enough came in the turns, or else where epochs were cut short; it `slows` where they lose
+    more than the steps gain.
     """
 
     outcome: str
