@@ -54,11 +54,12 @@ class TargetFacts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rematch:
     """The two best trials, by their numbers, measured once more in turns: how much faster the
-    second came out.
+    second came out, and which was `taken`.
     """
 
     trials: tuple[int, int]
     ratio: Ratio
+    taken: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +74,6 @@ class SearchFacts:
         memory_limit_bytes: what a configuration might need at its peak.
         ending: why it ended.
         rematch: of the two best, where they were too close to tell.
-        left_out: settings of the best that gained nothing in trials that differ by them alone.
-        judged: the number of the trial that took turns with the program as it is.
         energy: whether energy was to be set against speed too.
         front: numbers of the trials than which none is as good in speed and in what was to be set
             against it (memory, where nothing was), and better in one of them.
@@ -88,8 +87,6 @@ class SearchFacts:
     energy: bool = False
     ending: Ending | None = None
     rematch: Rematch | None = None
-    left_out: tuple[str, ...] = ()
-    judged: int | None = None
     front: tuple[int, ...] = ()
     answered_at: str = ""
 

@@ -257,8 +257,6 @@ def _facts(context: Context, profiled: Profile, found: Found) -> SearchFacts:
         energy=context.options.energy,
         ending=found.ending,
         rematch=found.rematch,
-        left_out=found.left_out,
-        judged=found.best.number,
         front=front(found.trials, against_speed(context.options)),
     )
 

@@ -3,7 +3,7 @@ its losses there, as those of its first steps are in turns.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from autotune.flow.context import Context
 from autotune.flow.controls import CONTROL_SECONDS, Left, Start, controls, pairs_of_seeds
@@ -11,7 +11,7 @@ from autotune.knobs.knob import Config, Semantics
 from autotune.measurement.interleaved.losses import LOSSES_WANTED
 from autotune.measurement.interleaved.turns import Turns
 from autotune.measurement.untimed.through import Through
-from autotune.source.loops.not_come_to import named, not_come_to
+from autotune.source.loops.not_come_to import in_words, not_come_to
 from autotune.source.program import Program
 from autotune.verdict.contestants import BASELINE, TUNED, parity_in_turns, promised
 from autotune.verdict.parity import Parity, may_be_chance, may_be_the_seeds
@@ -32,20 +32,22 @@ def to_be_marked(program: Program | None) -> dict[str, str]:
     return {} if any(map(_READS_CODE.search, texts.values())) else texts
 
 
-def not_reached(program: Program | None, ran: tuple[Through, Through] | None) -> Mapping[str, str]:
+def not_reached(
+    program: Program | None, ran: tuple[Through, Through] | None
+) -> Sequence[tuple[str, str]]:
     """What of the text of a `program` the run of it as it is, of two that `ran`, did not come to:
-    conditions by their places.
+    places and conditions.
     """
-    return not_come_to(program, ran[0].not_come_to) if program and ran else {}
+    return not_come_to(program, ran[0].not_come_to) if program and ran else ()
 
 
-def what_was_not_seen(missed: Mapping[str, str]) -> str:
+def what_was_not_seen(missed: Sequence[tuple[str, str]]) -> str:
     """What was `missed`, as the sentence on the two that ran goes on."""
     if not missed:
         return ""
     return (
-        f"; these steps of the program as it is did not reach {named(missed)}: what the settings "
-        "do there was not seen"
+        f"; these steps of the program as it is did not reach {in_words(missed)}: what the "
+        "settings do there was not seen"
     )
 
 

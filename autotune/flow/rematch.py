@@ -3,10 +3,8 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from autotune.flow.context import Context
-from autotune.flow.gainless import without_gainless
 from autotune.knobs import by_name
 from autotune.knobs.knob import Config, Semantics
 from autotune.measurement.interleaved.turns import TURN_SECONDS, Turns, take_turns
@@ -25,39 +23,21 @@ NEXT_TO_NOTHING = 0.02
 FIRST, SECOND = "first", "second"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
-    """The best trial, None of none; how the two best came out in turns, where they took some, and
-    which settings of the faster one it is without.
-    """
-
-    best: Trial | None = None
-    rematch: Rematch | None = None
-    left_out: tuple[str, ...] = ()
-
-
-def settle(context: Context, profiled: Profile, ranked: Sequence[Ranked]) -> Settled:
-    """The best of `ranked`, by turns of the first two where they are close and there is time for
-    them, without settings that gained nothing.
+def settle(
+    context: Context, profiled: Profile, ranked: Sequence[Ranked]
+) -> tuple[Trial | None, Rematch | None]:
+    """The best of `ranked`, and how the first two came out in turns where they are close and there
+    is time for it.
     """
     if not ranked:
-        return Settled()
-    best, beaten, rematch = _faster(context, profiled, ranked)
-    best, left_out = without_gainless(best, [each.trial for each in ranked], beaten)
-    return Settled(best=best, rematch=rematch, left_out=left_out)
-
-
-def _faster(
-    context: Context, profiled: Profile, ranked: Sequence[Ranked]
-) -> tuple[Trial, Trial | None, Rematch | None]:
-    """The faster of the first two, the one that it has beaten in turns, and how."""
+        return None, None
     best = ranked[0].trial
     if len(ranked) < 2 or not _is_open(ranked[0], ranked[1]):
-        return best, None, None
+        return best, None
     second = ranked[1].trial
     seconds = best.seconds + second.seconds + 2 * FEWEST_TURNS_PER_PROCESS * _turn_seconds(profiled)
     if time.monotonic() + seconds > context.deadline - _judging_seconds(context):
-        return best, None, None
+        return best, None
     context.listener.stage("measuring the two best once more, in turns")
     with context.device.held():
         turns = take_turns(
@@ -72,10 +52,7 @@ def _faster(
             together=True,
             after_round=lambda _: True,
         )
-    winner, rematch = _winner(turns, best, second, context.machine.cores)
-    if rematch is None and not turns.failures:  # nothing was found out
-        return winner, None, None
-    return winner, best if winner is second else second, rematch
+    return _winner(turns, best, second, context.machine.cores)
 
 
 def _is_open(first: Ranked, second: Ranked) -> bool:
@@ -102,10 +79,11 @@ def _winner(turns: Turns, best: Trial, second: Trial, cores: int) -> tuple[Trial
     if len(pairs) < FEWEST_TURNS:
         return best, None
     ratio = ratio_in_turns([pairs])
-    rematch = Rematch(trials=(best.number, second.number), ratio=ratio)
     own, its = _burden(best.config), _burden(second.config)
     handicap = NEXT_TO_NOTHING * ((own < its) - (own > its))  # of the second
-    return (second if math.log(ratio.estimate) > handicap else best), rematch
+    winner = second if math.log(ratio.estimate) > handicap else best
+    numbers = (best.number, second.number)
+    return winner, Rematch(trials=numbers, ratio=ratio, taken=winner.number)
 
 
 def _burden(config: Config) -> tuple[int, int]:

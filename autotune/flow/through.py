@@ -280,7 +280,7 @@ class _Through:
             f"; over {same.steps} steps of {'a longer run' if self._are_longer else 'that'} "
             f"its losses are those of the program as it is, within noise{what_was_not_seen(missed)}"
         )
-        return replace(verdict, through=said, not_reached=tuple(missed))
+        return replace(verdict, through=said, not_reached=tuple(at for at, _ in missed))
 
     def another(self, verdict: Verdict, same: Parity, config: Config) -> Verdict:
         """`verdict` on `config`, which trains otherwise by what was found later on."""

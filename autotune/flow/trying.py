@@ -46,7 +46,7 @@ _OF_UNKNOWN_SIZE = Doubt(
 class Found:
     """What trying gave: the trials, those of them that this search did not make itself, the one to
     judge, and why there are no more of them; `ranked` are those that may be handed back, the one
-    that is most likely fastest first. `left_out` are settings of the best that gained nothing.
+    that is most likely fastest first.
     """
 
     trials: tuple[Trial, ...]
@@ -54,7 +54,6 @@ class Found:
     ending: Ending
     ranked: tuple[Trial, ...] = ()
     rematch: Rematch | None = None
-    left_out: tuple[str, ...] = ()
     earlier: tuple[Trial, ...] = ()
 
     @property
@@ -120,14 +119,13 @@ def try_configs(
     ending = _try_all(context, profiled, space, baseline, study)
     with suppress(UsageError):  # what was found stands
         study.look()
-    settled = settle(context, profiled, study.ranked)
+    best, rematch = settle(context, profiled, study.ranked)
     return Found(
         trials=tuple(study.trials) or (as_it_is,),
-        best=_to_judge(context, settled.best or as_it_is, study.ranked),
+        best=_to_judge(context, best or as_it_is, study.ranked),
         ending=ending,
         ranked=tuple(each.trial for each in study.ranked),
-        rematch=settled.rematch,
-        left_out=settled.left_out,
+        rematch=rematch,
         earlier=tuple(study.of_others),
     )
 

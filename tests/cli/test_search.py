@@ -100,7 +100,7 @@ def test_a_place_that_was_not_reached_is_told_with_the_answer(
     run: Run, made_up: MadeUpFlow, places: tuple[str, ...], said: str
 ) -> None:
     made_up.result = builders.search_result(verdict=builders.verdict(not_reached=places))
-    same = f"same training as far as it was compared: {said}"
+    same = f"same training as far as it was compared: past its first steps {said}"
     assert f"interval 1.98 to 2.27), {same}" in " ".join(run("search", "photos.py").stdout.split())
     page = render(made_up.result)
     assert f"the {same}</span></h1>" in page
@@ -109,28 +109,25 @@ def test_a_place_that_was_not_reached_is_told_with_the_answer(
 
 
 @pytest.mark.parametrize(
-    ("facts", "said"),
+    ("ratio", "said"),
     [
         (
-            {"rematch": Rematch(trials=(4, 2), ratio=Ratio(estimate=1.04, low=0.89, high=1.21))},
+            Ratio(estimate=1.04, low=0.89, high=1.21),
             "in turns, trial 2 came out 1.04× (0.89× to 1.21×) beside trial 4, no clear difference",
         ),
         (
-            {"rematch": Rematch(trials=(4, 2), ratio=Ratio(estimate=1.2, low=1.04, high=1.4))},
+            Ratio(estimate=1.2, low=1.04, high=1.4),
             "in turns, trial 2 came out 1.20× (1.04× to 1.40×) beside trial 4",
         ),
-        (
-            {"left_out": ("set_to_none",)},
-            "trials with set_to_none were no faster than without",
-        ),
-        ({}, ""),
+        (None, ""),
     ],
 )
 def test_screen_and_page_tell_why_a_trial_was_chosen(
-    run: Run, made_up: MadeUpFlow, facts: dict[str, Any], said: str
+    run: Run, made_up: MadeUpFlow, ratio: Ratio | None, said: str
 ) -> None:
-    search = builders.search_facts(judged=3, **facts)
-    said += ": trial 3 is judged" * bool(said)
+    rematch = Rematch(trials=(4, 2), ratio=ratio, taken=2) if ratio else None
+    search = builders.search_facts(rematch=rematch)
+    said += ": trial 2 was taken" * bool(said)
     made_up.result = builders.search_result(search=search)
     shown, page = " ".join(run("search", "photos.py").stdout.split()), render(made_up.result)
     assert chosen(search) == said

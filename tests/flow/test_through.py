@@ -161,8 +161,8 @@ def test_what_the_steps_that_are_compared_did_not_come_to_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(through, "parity_later", lambda *_: builders.parity(same_training=True))
-    missed = {"train.py:9": "under `step > 900`"}
-    monkeypatch.setattr(later, "not_come_to", lambda _, places: missed if places else {})
+    missed = [("train.py:9", "under `step > 900`")]
+    monkeypatch.setattr(later, "not_come_to", lambda _, places: missed if places else [])
     place = Place(path="/train.py", line=9)
     for places in ((), (place,)):
         verdict, _, _ = judged(

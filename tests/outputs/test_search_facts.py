@@ -23,7 +23,7 @@ def searched() -> Result:
         patience_seconds=3.0,
         memory_limit_bytes=300 * builders.MIB,
         ending=Ending(why="patience", reason="Of what is left, nothing is worth its time."),
-        rematch=Rematch(trials=(7, 5), ratio=Ratio(estimate=0.9, low=0.8, high=1.0)),
+        rematch=Rematch(trials=(7, 5), ratio=Ratio(estimate=0.9, low=0.8, high=1.0), taken=7),
         front=front(builders.trials()),
     )
     return builders.search_result(search=facts)

@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.source.edits import Place, Places
-from autotune.source.loops.not_come_to import named, not_come_to
+from autotune.source.loops.not_come_to import in_words, not_come_to
 from autotune.source.program import Program, parsed
 
 PROGRAM = """\
@@ -35,7 +35,7 @@ def program(step: str, what: str) -> Program:
 
 
 def found(step: str, what: str = "optimizer.add_param_group(later)") -> str:
-    return named(not_come_to(program(step, what), [Place(path="run.py", line=10)]))
+    return in_words(not_come_to(program(step, what), [Place(path="run.py", line=10)]))
 
 
 @pytest.mark.parametrize(
@@ -72,13 +72,13 @@ def test_what_does_nothing_to_the_training_is_not_told(what: str) -> None:
 def test_what_follows_a_return_is_told_by_its_condition() -> None:
     text = program("if epoch < 60:", "continue\n        thaw(model)")
     place = Place(path="run.py", line=11)
-    assert not_come_to(text, [place]) == {"run.py:11": "unless `epoch < 60`"}
+    assert not_come_to(text, [place]) == [("run.py:11", "unless `epoch < 60`")]
 
 
 def test_three_are_named() -> None:
     kinds = "\n        ".join(f"if epoch > {number}:\n            thaw(model)" for number in "1234")
     places = [Place(path="run.py", line=line) for line in range(10, 18)]
-    said = named(not_come_to(program(kinds, "pass"), places))
+    said = in_words(not_come_to(program(kinds, "pass"), places))
     assert said.count("run.py") == 3 and said.endswith(", and 1 more")
 
 

@@ -41,6 +41,8 @@ class Shards(IterableDataset):
         ("each = int(math.floor(len(shards) / float(info.num_workers)))", True),
         ("n, w = len(shards), info.num_workers; end = (info.id + 1) * n // w", False),
         ("room = self.buffer_size // info.num_workers", False),
+        ("self.at, self.n = info.id, info.num_workers; each = len(shards) // self.n", True),
+        ("self.n = info.num_workers; each = len(shards) // self.n", True),
         ("n = info.num_workers; each = len(shards) // n; more = len(shards) - each * n", False),
     ],
 )

@@ -2,7 +2,7 @@
 
 import ast
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from autotune.source.blocks import Block, blocks
 from autotune.source.edits import Place
@@ -26,23 +26,23 @@ _OF_A_KIND = frozenset(
 _TELLS = SAYING | {"close", "error", "exit", "flush", "warn"}
 
 
-def not_come_to(program: Program, places: Iterable[Place]) -> dict[str, str]:
+def not_come_to(program: Program, places: Iterable[Place]) -> list[tuple[str, str]]:
     """Those of the blocks that begin at `places` that the training of `program` may come to by what
-    it changes itself, and that do something: each one's condition, by its place.
+    it changes itself, and that do something: each one's place ("train.py:52") and condition.
     """
     inner, outer = loops_of_training(program)
     ran = running_within(program, [*inner, *outer])
     fixed = settled(program, ran)
-    return {
-        f"{os.path.basename(place.path)}:{place.line}": _said(block)
+    return [
+        (f"{os.path.basename(place.path)}:{place.line}", _said(block))
         for place, block in _blocks_at(program, places)
         if block.test in ran and _moves(block.test, fixed) and _does_something(block)
-    }
+    ]
 
 
-def named(blocks_by_place: Mapping[str, str]) -> str:
+def in_words(missed: Sequence[tuple[str, str]]) -> str:
     """The first of those that were not come to, each with its condition; "" of none."""
-    found = [f"{place} ({condition})" for place, condition in blocks_by_place.items()]
+    found = [f"{place} ({condition})" for place, condition in missed]
     more = len(found) - _NAMED
     return ", ".join(found[:_NAMED]) + (f", and {more} more" if more > 0 else "")
 

@@ -89,6 +89,6 @@ def _numbers(function: ast.AST) -> set[str]:
     """The names that the number of workers has there."""
     found = {_NUMBER}
     for target, value in (pair for at in ast.walk(function) for pair in given_values(at)):
-        if isinstance(target, ast.Name) and last_name(value) in found:
-            found.add(target.id)
+        if last_name(value) in found and (name := last_name(target)):
+            found.add(name)
     return found
