@@ -105,7 +105,7 @@ def test_a_single_validation_is_held_against_the_length_of_an_epoch(length, name
     )
     assert (found.bottleneck == Bottleneck.VALIDATION) is named
     if named:  # 15 s beside 50 steps of 0.1 s
-        assert "Validates 75 % of the time, if it does so once an epoch" in found.headline
+        assert "Validates 75 % of the time, supposing one an epoch" in found.headline
 
 
 def test_a_model_that_counts_other_samples_has_epochs_as_long_as_its_loader():

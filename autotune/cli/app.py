@@ -2,6 +2,7 @@
 
 import errno
 import os
+import select
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +22,7 @@ from autotune.cli.profile import profile
 from autotune.cli.report import report
 from autotune.cli.run import run
 from autotune.cli.search import search
-from autotune.errors import AutotuneError, ProgramError, UsageError
+from autotune.errors import AutotuneError, MeasurementError, ProgramError, UsageError
 
 _AFTER_DASHES = "What follows -- is the program's own: {} train.py -- --epochs 3"
 _GOES_ON = "; trials that had ended by then, if any, are kept: the same command has them."
@@ -41,8 +42,7 @@ class Commands(typer.core.TyperGroup):
         except AutotuneError as error:
             raise _ended(error) from None
         except BrokenPipeError:
-            _write_nowhere()
-            raise typer.Exit(UNREAD) from None
+            raise _unread() from None
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
                 raise _ended(_too_long(error)) from None
@@ -109,6 +109,18 @@ def _write_nowhere() -> None:
     """What is left to be shown: Python would fail on it once more as it ends."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _unread() -> typer.Exit:
+    """How it ends with a broken pipe: quietly where nobody reads its words."""
+    ends = select.poll()
+    for stream in (1, 2):
+        ends.register(stream, 0)
+    if not any(event & (select.POLLERR | select.POLLHUP) for _, event in ends.poll(0)):
+        said = "a process that it works with has ended"
+        return _ended(MeasurementError(said, "Give the same command again."))
+    _write_nowhere()
+    return typer.Exit(UNREAD)
 
 
 def _unwritten(error: OSError) -> UsageError:

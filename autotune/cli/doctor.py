@@ -90,11 +90,13 @@ def _calibrated(
 
 
 def _show_noise(console: "Console", noise: "Calibration") -> None:
+    from autotune.diagnosis.finding import ends
+
     ratio = noise.ratio
     console.say(("Noise", "strong"))
     console.say(
         f"A small program, timed against itself in {noise.rounds} pairs of processes, came out "
-        f"{ratio.estimate:.2f}× (95 % interval {ratio.low:.2f} to {ratio.high:.2f}). Neighbouring "
+        f"{ratio.estimate:.2f}× (95 % interval {ends(ratio.low, ratio.high)}). Neighbouring "
         f"turns differ by {100 * noise.turn_scatter:.1f} %, processes by "
         f"{100 * noise.pair_scatter:.1f} %.",
         indent=2,

@@ -9,7 +9,7 @@ from autotune.cli.next_step import show_next
 from autotune.cli.profile_screen import machine_line, show_cautions, show_files
 from autotune.cli.thriftier import show_thriftier
 from autotune.cli.typed import shown_path
-from autotune.diagnosis.finding import end
+from autotune.diagnosis.finding import ends
 from autotune.errors import UsageError
 from autotune.outputs import EARLIER, wording
 from autotune.outputs.apply import is_applied
@@ -254,7 +254,4 @@ def _cost(result: Result) -> str:
 
 
 def _interval(value: Ratio) -> str:
-    return (
-        f"{wording.percent(value.confidence)} interval"
-        f" {end(value.low).removesuffix('×')} to {end(value.high).removesuffix('×')}"
-    )
+    return f"{wording.percent(value.confidence)} interval {ends(value.low, value.high)}"

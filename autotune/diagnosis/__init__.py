@@ -70,7 +70,7 @@ RANKS = {"critical": 0, "warning": 1, "info": 2}
 NOTABLE_LOADING = 0.03  # of a step, for a program without workers to hear what loading takes
 # What is no phase of a step, or part of one.
 _SHARES = {
-    Bottleneck.VALIDATION: lambda profile: validation_share(profile)[0],
+    Bottleneck.VALIDATION: lambda profile: validation_share(profile).of_time,
     Bottleneck.HOST: share_outside,
     Bottleneck.CHECKS: checking_share,
     Bottleneck.THREADS: waiting_share,

@@ -86,6 +86,11 @@ def end(ratio: float) -> str:
     return times(ratio) if decimals == 2 else f"{ratio:.{decimals}f}×"
 
 
+def ends(low: float, high: float) -> str:
+    """Both ends of a ratio's interval, without the sign: "1.003 to 1.10"."""
+    return f"{end(low)} to {end(high)}".replace("×", "")
+
+
 def percent(share: float) -> str:
     """A share."""
     return f"{100 * share:.0f} %"

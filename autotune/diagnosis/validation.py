@@ -2,6 +2,7 @@
 
 import math
 import os
+from dataclasses import dataclass
 
 from autotune.diagnosis.finding import (
     Bottleneck,
@@ -22,14 +23,24 @@ VALIDATION_WARNING, VALIDATION_CRITICAL = 0.35, 0.60
 FEWEST_VALIDATIONS, FEWEST_IN_STEPS = 3, 2
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationShare:
+    """What validations take of a program's time if they come as `often` as that is, 0.0 where it is
+    not known.
+    """
+
+    of_time: float
+    often: str
+
+
 def validation(profile: Profile) -> Finding | None:
     """That validations take much of the time, all of which other shares leave out."""
-    share = profile.validation_share
-    times_seen = _times_seen(profile)
+    found, times_seen = validation_share(profile), _times_seen(profile)
+    share = found.of_time
     seen, when = f"Of the observed time {percent(share)} went by in {times_seen} validations", ""
     if times_seen < FEWEST_VALIDATIONS:
-        share, often = _share_by_steps(profile, times_seen)
-        seen, when = f"Validations take {percent(share)} of the time, {often}", f", {often}"
+        when = f", {found.often}"
+        seen = f"Validations take {percent(share)} of the time{when}"
     grade = severity(share, VALIDATION_WARNING, VALIDATION_CRITICAL)
     if not grade:
         return None
@@ -83,13 +94,11 @@ def _others(seen: Seen) -> list[Place]:
     return [each for each in seen.loaders_at if each != seen.places.loader]
 
 
-def validation_share(profile: Profile) -> tuple[float, str]:
-    """The share of the program's time that its validations take, as far as it is known, and how
-    often they come for that.
-    """
-    times_seen = _times_seen(profile)
+def validation_share(profile: Profile) -> ValidationShare:
+    """What validations take of the program's time."""
+    times_seen, share = _times_seen(profile), profile.validation_share
     if times_seen >= FEWEST_VALIDATIONS:
-        return profile.validation_share, "as often as when it was profiled"
+        return ValidationShare(of_time=share, often="as often as when it was profiled")
     return _share_by_steps(profile, times_seen)
 
 
@@ -112,18 +121,19 @@ def steps_of_an_epoch(seen: Seen) -> float:
     return max(fewest, samples / seen.samples_per_step)
 
 
-def _share_by_steps(profile: Profile, times_seen: int) -> tuple[float, str]:
-    """The share that a validation takes of itself and the steps before it, and how often it comes:
-    once an epoch, or as often as two were seen; 0.0 where neither is known.
+def _share_by_steps(profile: Profile, times_seen: int) -> ValidationShare:
+    """What a validation takes of itself and the steps before it: those of an epoch, or as many as
+    came between two.
 
     What a single one took of the observed time says how long was looked, and no more.
     """
     windows = [window for window in profile.windows if window.mode == AS_IS]
-    steps, often = steps_of_an_epoch(profile.seen), "if it does so once an epoch"
+    steps, often = steps_of_an_epoch(profile.seen), "supposing one an epoch"
     seen_between = sum(window.steps for window in windows) / max(1, times_seen - 1)
     if times_seen >= FEWEST_IN_STEPS and seen_between < steps:
         steps, often = seen_between, f"at least every {seen_between:.0f} steps"
     if not times_seen or steps == math.inf:
-        return 0.0, often
+        return ValidationShare(of_time=0.0, often=often)
     seconds = sum(window.validation_seconds for window in windows) / times_seen
-    return seconds / (seconds + steps * profile.step_seconds), often
+    share = seconds / (seconds + steps * profile.step_seconds)
+    return ValidationShare(of_time=share, often=often)

@@ -122,9 +122,10 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
         with context.device.held():
             verdict, emission = judge(context, profiled, space, found)
         study.conclude()
-    outcomes = [each.outcome for each in found.trials]
+    tried = [(each.config, each.outcome) for each in found.trials]
+    outcomes = [outcome for _, outcome in tried]
     result = replace(
-        _result(context, told_of_keeping(told_of_memory(profiled, outcomes), outcomes)),
+        _result(context, told_of_keeping(told_of_memory(profiled, outcomes), tried)),
         space=space,
         trials=found.trials,
         search=_facts(context, profiled, found),

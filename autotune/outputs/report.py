@@ -11,7 +11,6 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from autotune.diagnosis import Bottleneck
-from autotune.diagnosis.finding import end
 from autotune.diagnosis.largest import said_of_largest
 from autotune.machine import CPU
 from autotune.measurement.measurement import Measurement
@@ -207,13 +206,13 @@ def _patch_kind(line: str) -> str:
 
 _FILTERS = {
     "as_far": wording.as_far,
+    "at_least": wording.at_least,
     "cautions": wording.cautions,
     "chosen": chosen,
     "command": shlex.join,
     "counted": wording.counted,
     "counted_by_shape": counted_by_shape,
     "duration": wording.duration,
-    "end": end,
     "ended": ended,
     "allowed": wording.allowed,
     "finding": wording.finding,

@@ -104,16 +104,13 @@ def _alone(verdict: Verdict, profile: Profile) -> str:
 
 def counted_by_shape(profile: Profile) -> str:
     """How samples were counted where no loader says how many there are; "" where one does."""
-    seen = profile.seen
-    if seen.loader is not None:
+    if profile.seen.loader is not None:
         return ""
-    if not seen.models:
-        return "no loader was seen, and no model: a step counts as one sample."
-    count = wording.significant(seen.samples_per_step)
+    count = wording.significant(profile.seen.samples_per_step)
     return (
-        f"no loader was seen: a step counts as {count} sample{'s' * (count != '1')}, by what a "
-        "model was last given in it. Where the program counts otherwise (a sequence for its "
-        "characters, the rows of several models), ratios hold, and speeds do not."
+        f"a step counts as {count} sample{'s' * (count != '1')}, by what a model was given before "
+        "each backward pass (one where none was seen). Where the program counts otherwise (a "
+        "sequence for its characters, the rows of several models), ratios hold, and speeds do not."
     )
 
 

@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from autotune.knobs import by_name
 from autotune.knobs.batch_size import growth
@@ -54,9 +53,8 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
     baseline, own = (turns.losses.get(each, ()) for each in (BASELINE, name))
     skipped = _skipped(turns, name, 0.0)
     late = max(0, skipped - _skipped(turns, BASELINE, 0.0))
-    given: dict[str, Any] = {"controls": turns.controls, "late": late}
-    given |= {"pairs": turns.pairs.get(name, ()), "again": tuple(turns.again.values())}
-    found = parity(baseline, own, promised(turns, config), **given)
+    semantics, pairs = promised(turns, config), turns.pairs.get(name, ())
+    found = parity(baseline, own, semantics, controls=turns.controls, pairs=pairs, late=late)
     if found.parted_by <= ORDER_BANDS and _is_in_another_order(seen, turns.seen.get(name)):
         reason = f"{found.reason} {_OTHER_ORDER}"
         found = replace(found, same_training=None, reason=reason)

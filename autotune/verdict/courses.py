@@ -48,31 +48,14 @@ def width_of(steps: int) -> int:
     return max(SMOOTHED_STEPS, round(SMOOTHED_SHARE * steps))
 
 
-def furthest(
-    first: Sequence[float], second: Sequence[float], late: int, least: float = 0.0
-) -> tuple[float, float]:
-    """How far apart the smoothed curves are, and may be (by `least` in any case), where they exceed
-    that most.
+def furthest(first: Sequence[float], second: Sequence[float], late: int) -> tuple[float, float]:
+    """How far apart the smoothed curves are, and may be, where they exceed that most.
 
     Where they never do, it is where they are furthest apart. What `late` steps explain is no
     distance.
     """
-    apart = [(each, max(band, least)) for each, band in _apart(first, second, late)]
+    apart = _apart(first, second, late)
     return apart[_furthest(apart)]
-
-
-def by_itself(first: Sequence[float], again: Sequence[Sequence[float]]) -> float:
-    """How far the smoothed curves of further runs of the same program are from the first at most,
-    in the steps that they have.
-    """
-    scales, width = heights(first), width_of(len(first))
-    curves = [smooth(each[: len(first)], width) for each in (first, *again)]
-    apart = (
-        abs(b - a) / scale
-        for curve in curves[1:]
-        for a, b, scale in zip(curves[0], curve, scales, strict=False)
-    )
-    return max(apart, default=0.0)
 
 
 def around_furthest(first: Sequence[float], second: Sequence[float], late: int) -> slice:

@@ -9,13 +9,9 @@ from itertools import takewhile
 from autotune.knobs.knob import Semantics
 from autotune.measurement.interleaved.losses import LOSSES_WANTED
 from autotune.verdict.chance import FEWEST_STEPS, UNSEEN, Pair, of_course
-from autotune.verdict.courses import by_itself, first_difference, furthest, scatter_ratio
+from autotune.verdict.courses import first_difference, furthest, scatter_ratio
 
 _NOT_FINITE = "Its loss became infinite or not a number."
-_AS_BY_ITSELF = (
-    "The losses part by {parted:.1f} %, and those of two runs of the program as it is by {own:.1f} "
-    "%: whether it is the same cannot be told by them."
-)
 
 
 class Difference(StrEnum):
@@ -67,7 +63,6 @@ def parity(
     *,
     controls: Sequence[Sequence[float]] = (),
     pairs: Sequence[Pair] = (),
-    again: Sequence[Sequence[float]] = (),
     late: int = 0,
 ) -> Parity:
     """Compare the losses of two runs with the same seed, step by step from their first step on.
@@ -82,8 +77,6 @@ def parity(
             compared as far as it came, if the losses part by then; with none that did, losses
             that part are another training.
         pairs: the same of the program as it is and with the settings, with other seeds.
-        again: the same of further runs of the program as it is: by as much as they part, chance
-            takes it, and nothing is said.
         late: steps that a GradScaler left out of the tuned training, beyond those of the baseline's
             own: by up to as many its course may lag.
     """
@@ -108,8 +101,7 @@ def parity(
     if steps < FEWEST_STEPS:
         reason = f"{steps} steps are too few to compare; {FEWEST_STEPS} are needed."
         return replace(undecided, reason=reason)
-    runs = [[*takewhile(math.isfinite, each[:steps])] for each in again]
-    return _compared(undecided, semantics, controls, pairs, runs, late)
+    return _compared(undecided, semantics, controls, pairs, late)
 
 
 def _compared(
@@ -117,20 +109,15 @@ def _compared(
     semantics: Semantics,
     controls: Sequence[Sequence[float]],
     pairs: Sequence[Pair],
-    again: Sequence[Sequence[float]],
     late: int,
 ) -> Parity:
     """`undecided`, decided by its losses, which are finite numbers and enough of them."""
     first, second = undecided.baseline_losses, undecided.tuned_losses
-    parted, usual = furthest(first, second, late)
-    own = by_itself(first, again) if parted > usual else 0.0
-    largest, band = furthest(first, second, late, own)
+    largest, band = furthest(first, second, late)
     ran = [tuple(takewhile(math.isfinite, each[: undecided.steps])) for each in controls]
-    kept = _kept(semantics, first, second, [*ran, *again])
+    kept = _kept(semantics, first, second, ran)
     difference, reason = _told_apart(first, second, kept, largest, band)
     same, said = _of_controls(difference, first, second, ran, pairs, late)
-    if parted > usual and difference is None:
-        same, said = None, _AS_BY_ITSELF.format(parted=100 * parted, own=100 * own)
     return replace(
         undecided,
         same_training=same,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
-from autotune.diagnosis.validation import may_be_rollouts
+from autotune.diagnosis.validation import ValidationShare, may_be_rollouts
 from autotune.measurement.ratios import Ratio
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window
@@ -48,14 +48,15 @@ def validations_in(
     share = seconds / (seconds + sum(each.seconds for each in own)) if seconds else 0.0
     times, steps = (sum(map(attrgetter(name), own)) for name in ("validations", "steps"))
     came = f"{'once' if times == 1 else f'{times} times'} in {steps:,} steps"
-    return _held(own, tuned, (share, f"as often as in its turns ({came})"), speedup)
+    found = ValidationShare(of_time=share, often=f"as often as in its turns ({came})")
+    return _held(own, tuned, found, speedup)
 
 
 def short_validations_in(
-    own: Sequence[Window], tuned: Sequence[Window], share: tuple[float, str], speedup: Ratio
+    own: Sequence[Window], tuned: Sequence[Window], share: ValidationShare, speedup: Ratio
 ) -> Validations | None:
-    """Those of epochs that were cut short in both; `share` of the program's time goes by in whole
-    ones, as often as is said with it; 0.0 where that is not known, and they count as nothing.
+    """Those of epochs that were cut short in both, where whole ones take `share`: where nothing is
+    known of that, they count as nothing.
     """
     for each in (own, tuned):
         times = sum(window.validations for window in each)
@@ -105,7 +106,7 @@ def _longer(windows: Sequence[Window]) -> list[float]:
 def _held(
     own: Sequence[Window],
     tuned: Sequence[Window],
-    share: tuple[float, str],
+    share: ValidationShare,
     speedup: Ratio,
     *,
     short: bool = False,
@@ -117,9 +118,9 @@ def _held(
     return Validations(
         own_seconds=each,
         tuned_seconds=tuned_each,
-        share=share[0],
-        whole=_whole(share[0], tuned_each / each, speedup),
-        often=share[1],
+        share=share.of_time,
+        whole=_whole(share.of_time, tuned_each / each, speedup),
+        often=share.often,
         short=short,
     )
 

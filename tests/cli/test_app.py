@@ -64,6 +64,15 @@ def test_it_ends_quietly_where_nobody_reads_on(tmp_path: Path, words: list[str])
     assert (answer.returncode, answer.stderr) == (128 + 13, b"")
 
 
+def test_a_pipe_to_another_process_that_breaks_is_an_error(run: Run, made_up: MadeUpFlow) -> None:
+    made_up.result = BrokenPipeError()
+
+    answer = run("search", "photos.py")
+
+    assert answer.exit_code == MeasurementError.exit_code
+    assert "Error: a process that it works with has ended" in answer.stderr
+
+
 @pytest.mark.parametrize("words", [["report"], ["search"]])
 def test_a_name_that_is_too_long_is_said(words: list[str]) -> None:
     answer = autotune_command(*words, "a" * 300)

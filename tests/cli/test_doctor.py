@@ -1,10 +1,12 @@
 import json
 import random
+from dataclasses import replace
 
 import pytest
 
 from autotune.measurement.interleaved import calibration
 from autotune.measurement.interleaved.calibration import Calibration, conclude
+from autotune.measurement.ratios import Ratio
 from tests.bench.simulation import Noise, process_pair
 from tests.cli.conftest import Run
 
@@ -53,6 +55,16 @@ def test_calibrating_says_how_small_a_gain_is_told_in_how_long(
     rows = [line.split() for line in answer.stdout.splitlines() if " % " in line][-4:]
     assert [row[0] for row in rows] == ["2", "5", "10", "20"]
     assert "longer than a search judges" in answer.stdout
+
+
+def test_the_ends_of_its_interval_are_1_only_where_they_are(
+    run: Run, calibrated: Calibration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    near = replace(calibrated, ratio=Ratio(estimate=1.0, low=0.9996, high=1.0033))
+    monkeypatch.setattr(calibration, "calibrate", lambda *_, **__: near)
+
+    said = run("doctor", "--device", "cpu", "--calibrate").stdout
+    assert "came out 1.00× (95 % interval 0.9996 to 1.003)" in said
 
 
 def test_what_was_calibrated_is_in_the_json(run: Run, calibrated: Calibration) -> None:

@@ -1,4 +1,5 @@
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -144,16 +145,20 @@ def test_the_losses_of_which_a_difference_is_said_are_the_smoothed_ones(
         assert text.count("losses differ by") == text.count("smoothed losses differ by") > 0
 
 
+@pytest.mark.parametrize(
+    ("low", "least", "end"),
+    [(1.06, "At least 1.06× faster", "1.06"), (1.003, "At least as fast", "1.003")],
+)
 def test_of_a_gain_that_is_hardly_known_the_least_is_promised(
-    run: Run, made_up: MadeUpFlow
+    run: Run, made_up: MadeUpFlow, low: float, least: str, end: str
 ) -> None:
-    rough = Ratio(estimate=2.4, low=1.06, high=5.46)
+    rough = Ratio(estimate=2.4, low=low, high=5.46)
     made_up.result = builders.search_result(verdict=builders.verdict(speedup=rough))
 
     said = " ".join(run("search", "photos.py").stdout.split())
 
-    assert "At least 1.06× faster (2.40× faster as timed; 95 % interval 1.06 to 5.46)" in said
-    assert "At least <b>1.06×</b> as fast" in render(made_up.result)
+    assert f"{least} (2.40× faster as timed; 95 % interval {end} to 5.46)" in said
+    assert f"<h1><b>{least}</b>, " in render(made_up.result)
 
 
 def test_an_end_of_an_interval_is_not_rounded_to_1(run: Run, made_up: MadeUpFlow) -> None:
@@ -164,6 +169,14 @@ def test_an_end_of_an_interval_is_not_rounded_to_1(run: Run, made_up: MadeUpFlow
     )
     assert "1.05× faster (95 % interval 1.003 to 1.10)" in run("search", "photos.py").stdout
     assert "1.003× to 1.10×, 95 % interval" in render(made_up.result)
+
+
+def test_an_interval_of_what_is_handed_back_that_has_no_end_is_not_known() -> None:
+    endless = Ratio(estimate=1.05, low=0.0, high=math.inf)
+    delivered = Delivered(samples_per_second=379.8, speedup=endless, settings_observed=True)
+    page = render(builders.search_result(verdict=builders.verdict(delivered=delivered)))
+    assert "the patched program itself, how far off that may be is not known" in page
+    assert "inf×" not in page
 
 
 def test_nothing_to_gain_is_an_answer(run: Run, made_up: MadeUpFlow) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Measurement
 from autotune.measurement.ratios import PAIR_SCATTER
 from autotune.measurement.readings.faults import (
@@ -54,15 +55,17 @@ def test_many_are_told(a_second: float, said: bool) -> None:
 
 
 def test_what_trials_that_keep_their_memory_took_is_told_instead_of_what_they_may_take() -> None:
-    def timed(kept: bool, faults: int | None) -> Measurement:
+    def timed(kept: bool, faults: int | None) -> tuple[Config, Measurement]:
         windows = (builders.window(seconds=2.0, page_faults=faults),)
-        seen = builders.seen(keeps_freed_memory=kept)
-        return builders.measurement(180.0, windows=windows, seen=seen)
+        seen = builders.seen(keeps_freed_memory=True)  # by itself, without the setting
+        config: Config = {"keep_freed_memory": True} if kept else {"threads": 1}
+        return config, builders.measurement(180.0, windows=windows, seen=seen)
 
     (doubt,) = doubts_of_faults([builders.window(seconds=2.0, page_faults=70_000)])
     profile = builders.profile(doubts=(doubt,))
     assert told_of_keeping(profile, [timed(False, 90_000), timed(True, None)]) == profile
-    (told,) = told_of_keeping(profile, [timed(True, 340), timed(True, 80), timed(False, 9)]).doubts
+    tried = [timed(True, 340), timed(True, 80), timed(False, 900)]
+    (told,) = told_of_keeping(profile, tried).doubts
     assert "took 170 at most" in told.advice
     assert (told.name, told.evidence) == (doubt.name, doubt.evidence)
 

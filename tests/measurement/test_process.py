@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from autotune.errors import MeasurementError
 from autotune.knobs import blamed
 from autotune.measurement.processes.endings import NOT_WATCHED, cause_of, last_line
 from autotune.measurement.processes.forks import Zygote
@@ -301,6 +302,15 @@ def test_a_function_is_called_in_a_fresh_process(zygote: Zygote) -> None:
     assert zygote.call(os.getppid) == zygote._process.pid
     with pytest.raises(RunEnded, match="division"):
         zygote.call(divmod, 1, 0)
+
+
+def test_that_the_warm_process_was_killed_is_said_when_the_next_run_begins() -> None:
+    with Zygote() as zygote:
+        zygote._process.kill()
+        zygote._process.wait()
+        zygote._warm = True
+        with pytest.raises(MeasurementError, match="has died"):
+            zygote.call(os.getpid)
 
 
 def test_an_abort_after_an_error_of_the_device_is_the_devices() -> None:

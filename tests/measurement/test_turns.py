@@ -113,12 +113,6 @@ def test_each_takes_as_many_turns_and_is_paused_and_killed():
     assert min(map(len, turns.losses.values())) >= LOSSES_NEEDED
 
 
-def test_losses_of_the_program_as_it_is_are_kept_of_later_rounds_too():
-    turns = taken(FakeRun(), FakeRun(), rounds=3)
-    assert [*turns.again] == [2, 3] and all(turns.again.values())
-    assert not taken(FakeRun(), FakeRun()).again
-
-
 def test_steps_left_out_after_the_last_loss_compared_are_no_allowance():
     slow, fast = FakeRun(skips=1), FakeRun(rate=10_000, skips=1)
     turns = taken(slow, fast)

@@ -108,7 +108,9 @@ def test_samples_are_said_to_be_counted_by_shape_where_no_loader_was_seen() -> N
     assert counted() == ""
     assert "a step counts as 50 samples" in counted(loader=None, samples_per_step=50.0)
     assert "a step counts as 1 sample," in counted(loader=None, samples_per_step=1.0)
-    assert "no model" in counted(loader=None, models=())
+    assert "a step counts as 4 samples" in counted(loader=None, models=(), samples_per_step=4.0)
+    assert "given before each backward pass" in counted(loader=None)
+    assert "loader" not in counted(loader=None), "one may have been seen that is gone"
 
     by_shape = builders.profile(seen=builders.seen(loader=None))
     said = counted_by_shape(by_shape)

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from autotune.diagnosis.validation import validation_share
 from autotune.measurement.ratios import Ratio
-from autotune.outputs.wording import withheld
+from autotune.outputs.wording import with_validations, withheld
 from autotune.verdict.answer import held_to
-from autotune.verdict.validations import between_epochs_in, validations_in
+from autotune.verdict.validations import between_epochs_in, short_validations_in, validations_in
 from autotune.workload.window import Window
 from tests import builders
 
@@ -53,6 +54,14 @@ def test_without_a_loader_they_may_be_what_it_learns_from(has_loader: bool) -> N
     assert ("between its steps" in slower.reason) is not has_loader
     said = "Slower validations" if has_loader else "Slower between steps"
     assert withheld(slower) == said
+
+
+def test_that_they_come_once_an_epoch_is_said_to_be_supposed() -> None:
+    short = [builders.window(validations=4, validation_seconds=2.0)]
+    profiled = builders.profile(windows=(builders.window(validations=1, validation_seconds=8.0),))
+    found = short_validations_in(short, short, validation_share(profiled), GAIN)
+    said = with_validations(builders.verdict(validations=found))
+    assert said.startswith("With its validations counted in, supposing one an epoch, it is ")
 
 
 @pytest.mark.parametrize(("between", "epochs"), [(0.004, 200), (0.2, 1), (0.05, 4), (0.0, 50)])

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from autotune.measurement.interleaved.rounds import Round, Start
 from autotune.measurement.processes.process import RunEnded
@@ -65,11 +65,6 @@ class Apart(Round):
             for run in self._runs.values():
                 run.kill()
             self._runs.clear()
-
-    def _keep_losses(self, name: str, windows: Sequence[Window]) -> None:
-        """Those of the first processes; the others have a turn each."""
-        if self._losses is not None:
-            super()._keep_losses(name, windows)
 
     def _has_enough(self, turn: int) -> bool:
         """As few as do may end later than they should, but not by more than a turn."""

@@ -287,11 +287,10 @@ class Round:
 
     def _keep_losses(self, name: str, windows: Sequence[Window]) -> None:
         """Losses, and the steps left out among those that are compared."""
+        if self._losses is None:
+            return
         for window in windows:
-            if self._losses is not None:
-                self._turns.keep_losses(name, window)
-            elif name == next(iter(self._contestants)):
-                self._turns.keep_again(window)
+            self._turns.keep_losses(name, window)
 
 
 def _steps(windows: Sequence[Window]) -> int:

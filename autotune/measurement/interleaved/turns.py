@@ -31,13 +31,13 @@ class Turns:
     round, from the program's first step on; `skipped` says for each window of them how many losses
     came before it, and how many of its steps a GradScaler left out; `rates` are the learning rates
     that belong to the losses, `forwards` how many steps had so many forward passes, window by
-    window. `again` are losses of the program as it is in later rounds, by round. `controls` are
-    those of the program as it is where chance alone is another, `pairs` those of the program as it
-    is and of each contestant where both have another seed. `failures` names who could not be
-    measured, and why. `ended` are those that came to their own end before their turns were over.
-    `disturbed` are the turns, as (round, turn), in which the GPU was shared or kept its clocks
-    down. `calm_share` is what is left of a step of the program as it is while it takes little
-    memory anew. `beside` is a thread of the program's own that works at a pace of its own.
+    window. `controls` are those of the program as it is where chance alone is another, `pairs`
+    those of the program as it is and of each contestant where both have another seed. `failures`
+    names who could not be measured, and why. `ended` are those that came to their own end before
+    their turns were over. `disturbed` are the turns, as (round, turn), in which the GPU was shared
+    or kept its clocks down. `calm_share` is what is left of a step of the program as it is while it
+    takes little memory anew. `beside` is a thread of the program's own that works at a pace of its
+    own.
     """
 
     windows: dict[str, list[list[Window]]] = field(default_factory=dict)
@@ -45,7 +45,6 @@ class Turns:
     rates: dict[str, list[float]] = field(default_factory=dict)
     skipped: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     forwards: dict[str, list[tuple[tuple[int, int], ...]]] = field(default_factory=dict)
-    again: dict[int, list[float]] = field(default_factory=dict)
     controls: list[list[float]] = field(default_factory=list)
     pairs: dict[str, list[Pair]] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
@@ -67,11 +66,6 @@ class Turns:
         self.losses[name] += window.losses
         self.rates.setdefault(name, []).extend(window.rates)
         self.forwards.setdefault(name, []).append(window.forwards)
-
-    def keep_again(self, window: Window) -> None:
-        """Add the losses of a window of the program as it is, in a later round."""
-        number = len(next(iter(self.windows.values())))
-        self.again.setdefault(number, []).extend(window.losses)
 
     def forget_round(self, failures: dict[str, Failure]) -> None:
         """The last round did not come to its end; `failures` are those before it."""

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import send_handle
 from pathlib import Path
@@ -106,11 +107,17 @@ class Zygote:
         self._runs = [run for run in self._runs if not run.await_end()]
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         output = tempfile.TemporaryFile()  # noqa: SIM115 - the run's, which closes it
-        self._line.send(job)
-        send_handle(self._line, theirs.fileno(), None)
-        send_handle(self._line, output.fileno(), None)
-        theirs.close()
-        forked = self._next_report(_WARM_UP_LIMIT_SECONDS)
+        # One that was killed cannot be told anything: waiting for its report says so.
+        with suppress(ConnectionError), theirs:
+            self._line.send(job)
+            send_handle(self._line, theirs.fileno(), None)
+            send_handle(self._line, output.fileno(), None)
+        try:
+            forked = self._next_report(_WARM_UP_LIMIT_SECONDS)
+        except MeasurementError:
+            ours.close()
+            output.close()
+            raise
         run = ProcessRun(
             forked.pid,
             functools.partial(self.exit_status, forked.pid),

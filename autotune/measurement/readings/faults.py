@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from autotune.knobs.keep_freed_memory import FAULT_SECONDS, FEW_FAULTS
+from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Measurement
 from autotune.measurement.ratios import PAIR_SCATTER
 from autotune.profiling.profile import TAKEN_AGAIN, Doubt, Profile
@@ -96,13 +97,16 @@ def doubts_of_faults(windows: Sequence[Window]) -> tuple[Doubt, ...]:
     )
 
 
-def told_of_keeping(profile: Profile, outcomes: Sequence[object]) -> Profile:
-    """`profile`, whose doubt says what trials with `keep_freed_memory` took, where any of these
-    `outcomes` is of one.
+def told_of_keeping(profile: Profile, tried: Sequence[tuple[Config, object]]) -> Profile:
+    """`profile`, whose doubt says what was taken with `keep_freed_memory`, where any of these
+    settings with their outcomes has it.
     """
-    trials = (each for each in outcomes if isinstance(each, Measurement))
-    kept = (each.windows for each in trials if each.seen.keeps_freed_memory)
-    faults = [each for each in map(page_faults_per_second, kept) if each is not None]
+    kept = (
+        page_faults_per_second(outcome.windows)
+        for config, outcome in tried
+        if config.get("keep_freed_memory") and isinstance(outcome, Measurement)
+    )
+    faults = [each for each in kept if each is not None]
     if not faults:
         return profile
     advice = f"With `keep_freed_memory` it took {max(faults):,.0f} at most."
