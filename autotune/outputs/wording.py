@@ -204,7 +204,7 @@ def outside(profile: Profile, verdict: Verdict | None = None) -> str:
     for storage; else "". Validations are where a `verdict` says what a gain comes to with them.
     """
     told = bool(verdict and with_validations(verdict))
-    came = verdict is not None and verdict.validations is not None
+    came = bool(verdict and verdict.validations and verdict.validations.share)
     names = [each for each in OUTSIDE if not (came and each == NO_VALIDATION)]
     doubts = filter(None, map(profile.doubt, names))
     parts = (_outside_the_loop(profile, told), *(each.evidence for each in doubts))

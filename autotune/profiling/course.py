@@ -78,8 +78,8 @@ def doubts_of_validation(
 def _no_validation(what: str, to: str) -> Doubt:
     return Doubt(
         name=NO_VALIDATION,
-        evidence=f"{what}, and it was not seen to come to {to} while it was timed: what it then "
-        "does need not be in these figures.",
+        evidence=f"{what}, and it was not seen to come to {to} while it was timed: a whole run may "
+        "gain less.",
     )
 
 

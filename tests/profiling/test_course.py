@@ -15,6 +15,7 @@ from autotune.profiling.course import (
 from autotune.profiling.later import doubts_of_last_batch, doubts_of_later_steps
 from autotune.profiling.profile import FILLING, FIRST_EPOCH, Doubt
 from autotune.source.loops.by_the_clock import ByTheClock
+from autotune.verdict.validations import Validations
 from autotune.workload.seen import SeenTracker
 from tests import builders
 
@@ -126,6 +127,18 @@ def test_what_comes_between_steps_and_did_not_is_said_not_to_be_seen(
     assert said in wording.outside(builders.profile(doubts=found))
     in_each_step = replace(seen, evaluated_share=0.98)
     assert not doubts_of_validation(in_each_step, windows[:1], evaluated=evaluated)
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.0, True), (0.04, False)])
+def test_validations_of_an_unknown_share_do_not_hide_that_none_was_timed(
+    share: float, told: bool
+) -> None:
+    """Short ones were seen past the first steps: how much of a whole run they take was not."""
+    found = doubts_of_validation(builders.seen(), [builders.window(180.0)], evaluated="train.py:40")
+    short = Validations(own_seconds=0.5, tuned_seconds=0.2, share=share, whole=2.1, short=True)
+    verdict = builders.verdict(validations=short)
+    said = wording.outside(builders.profile(doubts=found), verdict)
+    assert ("a whole run may gain less" in said) is told
 
 
 def test_of_a_program_without_a_loader_no_end_of_an_epoch_is_said_to_be_missing() -> None:
