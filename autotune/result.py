@@ -54,12 +54,12 @@ class TargetFacts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rematch:
     """The two best trials, by their numbers, measured once more in turns: how much faster the
-    second came out, and which was `taken`.
+    second came out, and which was `taken` (None where a result does not say so).
     """
 
     trials: tuple[int, int]
     ratio: Ratio
-    taken: int
+    taken: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,8 @@ def chosen(search: SearchFacts) -> str:
     (first, second), ratio = search.rematch.trials, search.rematch.ratio
     interval = f"{end(ratio.low)} to {end(ratio.high)}"
     unclear = ", no clear difference" if ratio.low < 1 < ratio.high else ""
+    taken = search.rematch.taken
     return (
         f"in turns, trial {second} came out {times(ratio.estimate)} ({interval}) beside trial "
-        f"{first}{unclear}: trial {search.rematch.taken} was taken"
+        f"{first}{unclear}{'' if taken is None else f': trial {taken} was taken'}"
     )
