@@ -298,6 +298,14 @@ time.sleep(60)
     assert eventually(lambda: not group_of(run) and not psutil.pid_exists(zygote))
 
 
+def test_a_run_has_the_number_of_one_that_was_killed_long_ago(zygote: Zygote) -> None:
+    zygote.warm_up()
+    last = zygote.call(os.getpid)
+    zygote._exits.update(dict.fromkeys(range(last + 1, last + 5000), -signal.SIGKILL))
+    started = time.monotonic()
+    assert zygote.call(time.sleep, 0.3) is None and time.monotonic() - started >= 0.3
+
+
 def test_a_function_is_called_in_a_fresh_process(zygote: Zygote) -> None:
     assert zygote.call(os.getppid) == zygote._process.pid
     with pytest.raises(RunEnded, match="division"):

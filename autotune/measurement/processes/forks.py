@@ -118,6 +118,7 @@ class Zygote:
             ours.close()
             output.close()
             raise
+        self._exits.pop(forked.pid, None)  # of an earlier run: the system counts from 1 again
         run = ProcessRun(
             forked.pid,
             functools.partial(self.exit_status, forked.pid),
