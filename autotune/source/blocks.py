@@ -42,9 +42,7 @@ def blocks(tree: ast.Module) -> Iterator[Block]:
 
 
 def _in_turn(statements: Sequence[ast.stmt], within: Block | None) -> Iterator[Block]:
-    """Those in what follows one another; what comes after a condition under which it is left is a
-    block of its own.
-    """
+    """Those in what follows one another; what comes after a condition that leaves it is its own."""
     for number, statement in enumerate(statements):
         yield from _inside(statement, within)
         rest = statements[number + 1 :]

@@ -1,6 +1,4 @@
-"""A patch between two states of a source tree, as `git apply` and `patch -p1` take it: written, and
-read again.
-"""
+"""A patch between two states of a source tree, as `git apply` and `patch -p1` take it."""
 
 import difflib
 import os
@@ -48,9 +46,7 @@ class FilePatch:
         )
 
     def new_line(self, line: int) -> int:
-        """Where `line` of the file before, counted from 0, is after; of one that is changed, where
-        the line is that is most like it.
-        """
+        """Where `line` of the file before is after (from 0); of a changed one, the most alike."""
         moved = 0
         for hunk in self.hunks:
             if line < hunk.line:

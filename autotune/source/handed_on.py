@@ -1,6 +1,4 @@
-"""Functions of a program that its text does not call by their names: left with others, found by a
-name that is made up, or gone on with (generators).
-"""
+"""Functions of a program that its text does not call by their names, but leaves with others."""
 
 import ast
 from collections.abc import Collection, Iterable, Iterator
@@ -48,9 +46,7 @@ def registered(program: Program) -> list[ast.AST]:
 
 
 def _is_kept(program: Program, function: Function) -> bool:
-    """Whether a decorator of `function` leaves it with an object; or one of the program's own with
-    whomever, where it gives nothing back and none calls it by its name.
-    """
+    """Whether a decorator leaves `function` with an object, or with whom none calls it by name."""
     if any(map(_leaves, function.decorator_list)):
         return True
     names = [last_name(getattr(at, "func", at)) for at in function.decorator_list]
@@ -88,9 +84,7 @@ def _left(program: Program, values: Iterable[ast.expr]) -> Iterator[ast.AST]:
 
 
 def called_objects(program: Program) -> list[Function]:
-    """What runs where a thread, a signal or a schedule calls an object that it is given: `__call__`
-    of the program's classes.
-    """
+    """The `__call__` of objects that are given to a thread, a signal or a schedule."""
     scripts = program.scripts.values()
     calls = [call for name in _CALLING for _, call in calls_named(program, name)]
     kinds = set[str]()
@@ -110,9 +104,7 @@ def _calls_given(call: ast.Call) -> bool:
 
 
 def _leaves(call: ast.expr) -> bool:
-    """Whether it is `bell.on("step")`, `model.register_forward_hook(...)`, `hooks.append(...)`;
-    what is registered otherwise may as well be built by its name.
-    """
+    """Whether it is `bell.on("step")`, `model.register_forward_hook(...)`, `hooks.append(...)`."""
     function = call.func if isinstance(call, ast.Call) else call
     if not isinstance(function, ast.Attribute):
         return False
@@ -147,9 +139,7 @@ def _makes_up(call: ast.Call, imports: Collection[str]) -> bool:
 
 
 def gone_on_with(program: Program, nodes: Iterable[ast.AST]) -> list[ast.AST]:
-    """The generators of the program, and the `__next__` of its classes, whose objects `nodes` take
-    something of by `next(schedule)`, `schedule.send(...)`, or a loop over them.
-    """
+    """The generators, and own `__next__`, of which `nodes` take by `next`, `send` or a loop."""
     names = {last_name(at) for node in nodes for at in _taken_of(node)} - {""}
     made = {
         last_name(node.value.func)

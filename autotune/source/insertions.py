@@ -47,9 +47,7 @@ def after(script: Script, statement: ast.stmt, lines: list[str]) -> Change:
 def after_line(
     script: Script, line: int, lines: list[str], beside: ast.stmt | None = None
 ) -> Change:
-    """`lines` right after `line`, counted from 1 (0 is before the first), at the level of the
-    statement `beside` them.
-    """
+    """`lines` after `line` (from 1; 0 is before the first), at the level of the one `beside`."""
     at = script.line_start(line + 1)
     text = script.text[:at]
     cut_off = bool(text) and not text.endswith(("\n", "\r"))  # the file's last line has no end
@@ -187,9 +185,7 @@ def after_imports(script: Script, lines: list[str], *, until: int = _END) -> Cha
 
 
 def defined_after_imports(script: Script, lines: list[str], *, until: int = _END) -> Change:
-    """A definition's `lines` after the file's imports above `until`, two blank lines before and
-    behind it.
-    """
+    """A definition's `lines` after the imports above `until`, two blank lines before and behind."""
     line = import_line(script, until)
     own = next((n for n in range(2) if script.line_text(line + 1 + n).strip()), 2)
     return after_line(script, line, [*(["", ""] if line else []), *lines, *[""] * (2 - own)])

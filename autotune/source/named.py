@@ -1,6 +1,4 @@
-"""What stands in a file under each name: a program may have hundreds of files, of which rule after
-rule asks for the few places of one name. A `Script` does not change, so it is gone through once.
-"""
+"""What stands in a file under each name: of many files rule after rule asks for a few places."""
 
 import ast
 import functools

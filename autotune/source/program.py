@@ -21,9 +21,7 @@ class Refusal(Exception):
 
 
 class Forbidden(Refusal):
-    """A refusal that holds for the setting itself, at run time too: what it would break lies where
-    no trial may come, after hundreds of steps, in a validation, at an epoch's end.
-    """
+    """A refusal that holds at run time too: what it would break lies where no trial may come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,9 +59,7 @@ class Building:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Derived:
-    """A class derived of the one that hands on to DataLoader, `directly` or not: its `__init__`,
-    and the call there `within` of that of its base.
-    """
+    """A class derived of the one that hands on: its `__init__`, and the call of its base's."""
 
     constructor: Function
     within: Call

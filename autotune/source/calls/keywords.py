@@ -110,9 +110,7 @@ def expression(code: str) -> ast.expr:
 
 
 def operand(script: Script, value: ast.expr) -> str:
-    """The code of `value`, in parentheses where an operator beside it, or the end of a line in it,
-    could tear it apart.
-    """
+    """The code of `value`, in parentheses where what is beside it could tear it apart."""
     code = script.code(value)
     return code if isinstance(value, ATOMS) and _is_whole(code) else f"({code})"
 

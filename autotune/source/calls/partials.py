@@ -12,9 +12,7 @@ from autotune.source.script import Function, Script, covers, last_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partial:
-    """A `partial(DataLoader, ...)`, the names by which the program has what it gives, and the
-    expressions that hand this on from one to the next.
-    """
+    """A `partial(DataLoader, ...)`, its names in the program, and what hands it on between them."""
 
     call: Call
     names: frozenset[str]
@@ -64,9 +62,7 @@ def _is_loader(script: Script, kind: ast.expr) -> bool:
 
 
 def unfollowed(program: Program, made: Collection[Partial]) -> Partial | None:
-    """The only one of those `made`, where the training loader is built on a line of the program
-    that calls neither it nor DataLoader by a name.
-    """
+    """The only one `made`, where the loader's line calls neither it nor DataLoader by a name."""
     place = program.places.loader
     script = program.scripts.get(place.path) if place else None
     if place is None or script is None or len(made) != 1:

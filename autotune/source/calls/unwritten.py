@@ -16,9 +16,7 @@ _OF_SIZES = frozenset(
 
 
 def unwritten(program: Program) -> str:
-    """Where the program first takes such memory, and does not fill it at once: file and line, ""
-    where it does not.
-    """
+    """File and line where the program first takes such memory and does not fill it at once."""
     for script, call in program.calls():
         if _is_unwritten(call) and not _is_filled(script, call):
             return script.at(call)

@@ -48,9 +48,7 @@ _VIEWS = frozenset(
 
 
 def assigned(node: ast.AST) -> list[ast.expr]:
-    """What `node` gives another value, names, attributes and items, and attributes that it takes
-    away.
-    """
+    """The names, attributes and items that `node` gives a value, and attributes that it deletes."""
     match node:
         case ast.Assign(targets=targets):
             return [at for target in targets for at in _targets(target)]
@@ -83,10 +81,7 @@ def given_values(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 def written_into(node: ast.AST) -> Iterator[ast.expr]:
-    """What `node` changes the inside of: items of it, by an operator, by a method
-    (`table.index_copy_(...)`, `pool.append(...)`), or by a function that is given one for its
-    result.
-    """
+    """What `node` changes inside: by an item, operator, method, or function that fills it."""
     match node:
         case ast.AugAssign(target=ast.Attribute() | ast.Name() as target):
             yield target
@@ -113,9 +108,7 @@ def _in_place(argument: ast.keyword) -> bool:
 
 
 def whole_of(part: ast.expr) -> ast.expr:
-    """`table.levels` of `table.levels[3][:2]`, of `table.levels.loc[3]` and
-    `table.levels.detach().numpy()[3]`.
-    """
+    """`table.levels` of `table.levels[3][:2]` and of `table.levels.detach().numpy()[3]`."""
     match part:
         case ast.Subscript(value=whole):
             return whole_of(whole)
@@ -132,9 +125,7 @@ def whole_of(part: ast.expr) -> ast.expr:
 
 @functools.lru_cache(maxsize=4096)  # it is asked for each setting, and a tree does not change
 def shown_by(name: str, within: ast.AST) -> tuple[ast.expr, ...]:
-    """What the variable `name` may show the memory of, by what `within` gives it:
-    `table.narrow(0, 3, 2)` where it is set to that, and `table` of `for row in table`.
-    """
+    """What the variable `name` may show the memory of, by what `within` gives it."""
     found = list[ast.expr]()
     for node in ast.walk(within):
         match node:

@@ -99,9 +99,7 @@ def running(program: Program, sources: list[ast.AST], *, strictly: bool = False)
 
 
 def running_within(program: Program, loops: list[ast.AST]) -> set[ast.AST]:
-    """What runs in `loops`, strictly, without the rest of the functions that they stand in, unless
-    others of them call these: that comes before the training and after.
-    """
+    """What runs in `loops` strictly, without the rest of their functions unless they call these."""
     ran = running(program, loops, strictly=True)
     inside = {node for loop in loops for node in ast.walk(loop)}
     apart: set[ast.AST] = set()
@@ -115,9 +113,7 @@ def running_within(program: Program, loops: list[ast.AST]) -> set[ast.AST]:
 
 
 def _may_be_of(script: Script, function: Function, call: ast.Call) -> bool:
-    """Whether `call` may be one of `function`: `model.train()` is none of a function, nor of
-    another object's method.
-    """
+    """Whether `call` may be one of `function`: `model.train()` is none of a function `train`."""
     bound = is_bound(script, function)
     if last_name(call.func) != function.name or isinstance(call.func, ast.Attribute) is not bound:
         return False

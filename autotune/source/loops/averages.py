@@ -55,9 +55,7 @@ def moves_weights(statement: ast.stmt, beside: Sequence[ast.stmt] = ()) -> bool:
 
 
 def _is_a_pattern(statement: ast.stmt, beside: Sequence[ast.stmt]) -> bool:
-    """Whether `statement` takes a weight (`weight = next(self.parameters()).data`) that is asked
-    for tensors like it, and for what it is, and no more.
-    """
+    """Whether `statement` takes a weight's tensor to ask what it is, and for others like it."""
     match statement:
         case ast.Assign(
             targets=[ast.Name(id=name)],

@@ -1,6 +1,4 @@
-"""What a training begins at a number of steps or epochs (`if step == 420: optimizer.add...`), and
-a text in which it begins sooner.
-"""
+"""What a training begins at a number of steps or epochs, and a text in which it begins sooner."""
 
 import ast
 import re
@@ -21,9 +19,7 @@ _ENDS = re.compile(r"done|stop|end|finish|last|termina|trunca")
 
 
 def counters(loops: Collection[ast.AST], ran: Collection[ast.AST]) -> frozenset[str]:
-    """The names by which a training whose own `loops` these are knows how far it is: what they
-    count by, and what is counted up in what runs in them.
-    """
+    """What these `loops` count by, and what is counted up in what `ran` in them, by names."""
     names = set(_OF_FRAMEWORKS)
     for loop in loops:
         match loop:
@@ -36,10 +32,7 @@ def counters(loops: Collection[ast.AST], ran: Collection[ast.AST]) -> frozenset[
 
 
 def waits(ran: Collection[ast.AST]) -> frozenset[str]:
-    """The code of what is counted up in what `ran`, and set back under a condition on something
-    else: how long there was no progress, which need not come to anything however far the training
-    is.
-    """
+    """What is counted up, and set back by something else: how long there was no progress."""
     back = {
         ast.unparse(target)
         for condition in ran
@@ -63,9 +56,7 @@ def _set_back(statement: ast.stmt) -> Iterator[ast.expr]:
 def beginnings(
     script: Script, names: Collection[str], waiting: Collection[str] = ()
 ) -> Iterator[ast.Compare]:
-    """Where one of the counters `names`, and none that is `waiting`, is compared with what may be
-    large, and something is done, or kept, that ends no loop.
-    """
+    """Where a counter of `names`, none `waiting`, begins something at what may be large."""
     for node in script.nodes:
         match node:
             case ast.Compare(left=left, ops=[operator], comparators=[right]):
@@ -83,10 +74,7 @@ def beginnings(
 def thresholds(
     script: Script, names: Collection[str], given: Collection[str], waiting: Collection[str] = ()
 ) -> Iterator[ast.Compare]:
-    """Where what the training is `given` as it goes (a running loss, none of the counters `names`
-    but what is `waiting`) is compared with what stays as it is, and something is done, or kept,
-    that ends nothing.
-    """
+    """Where what the training is `given` as it goes begins something at a bound that stays."""
     for node in script.nodes:
         match node:
             case ast.Compare(left=left, ops=[operator], comparators=[right]):
@@ -140,9 +128,7 @@ def _number(value: ast.expr) -> ast.expr:
 
 
 def _stays(right: ast.expr, given: Collection[str]) -> bool:
-    """Whether it is a variable that nothing in the training sets, or a number with a fraction: of
-    others, `if count > 0` mostly keeps something from failing.
-    """
+    """Whether nothing in the training sets it, or it is a fraction: `if count > 0` is no bound."""
     if isinstance(right, ast.Constant):
         return isinstance(right.value, float) and not right.value.is_integer()
     variable = isinstance(right, ast.Name | ast.Attribute)

@@ -38,9 +38,7 @@ class NamesBeside:
         changed: frozenset[str] = frozenset(),
         after: frozenset[str] = frozenset(),
     ) -> Iterator[tuple[str, frozenset[str]]]:
-        """What is read in `node`, and `after` it in its block; around it `changed` is set, in a
-        loop, or given anew, to a function that is named often.
-        """
+        """What is read in `node`, with what is beside it; `changed` is what is set around it."""
         match node:
             case ast.If() | ast.IfExp():
                 yield from self._in_branches(node, beside, changed, after)

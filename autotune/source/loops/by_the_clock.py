@@ -22,9 +22,7 @@ _ASKED = "?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByTheClock:
-    """File and line of a condition on the clock that ends the training, if nothing else does
-    sooner, and of a learning rate that is computed from it; "" where there is none.
-    """
+    """Where a condition on the clock ends the training, and where a rate is computed from it."""
 
     end: str = ""
     rate: str = ""
@@ -45,9 +43,7 @@ def by_the_clock(program: Program) -> ByTheClock:
 
 
 def _tellers(program: Program) -> frozenset[str]:
-    """The program's functions and methods, by name and with brackets (properties with a dot), that
-    give a time, or (with a mark before it) whether it is time for something.
-    """
+    """The own functions that give a time, `used()` or `.used`, or (marked) whether it is time."""
     returned = [
         (script, _called(function), given.value)
         for script, function in program.nodes()
@@ -74,10 +70,7 @@ def _called(function: ast.FunctionDef) -> str:
 
 
 def _times(script: Script, loop: ast.AST, tellers: Collection[str]) -> set[str]:
-    """The variables in the function of `loop` that hold a time, or whether it is time (with a mark
-    before it), and the `tellers` of it. What `loop` gives values, none of them a time, holds none
-    there, whatever it is later.
-    """
+    """The variables in the function of `loop` that hold a time, or (marked) whether it is time."""
     within = {name for name, _ in _given(loop)}
     everywhere = list(_given(script.function(loop) or script.tree))
     given = [*_given(loop), *(pair for pair in everywhere if pair[0] not in within)]

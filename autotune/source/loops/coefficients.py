@@ -23,9 +23,7 @@ _OF_NUMBERS = frozenset(
 def coefficients(
     program: Program, script: Script, given: Collection[str], counted: Counted
 ) -> set[str]:
-    """The code of those `given` that are only ever plain numbers, by all that the file sets them
-    to, and that no condition of the program asks for, by their last names.
-    """
+    """The code of those `given` that are only ever numbers, and that no condition asks for."""
     names = {code: code.rpartition(".")[2] for code in given}
     numbers = {
         code for code, name in names.items() if _are_numbers(script, name, counted, frozenset())

@@ -25,9 +25,7 @@ _LOOSE = ast.BoolOp | ast.IfExp | ast.Lambda | ast.NamedExpr
 
 
 def are_options(value: ast.expr) -> bool:
-    """Whether `value` is named as the options are that a program was given, or as a part of them
-    (`args`, `self.cfg.train`).
-    """
+    """Whether `value` is named as a program's options are, or a part of them (`self.cfg.train`)."""
     return not _OPTIONS.isdisjoint(ast.unparse(value).lower().split("."))
 
 

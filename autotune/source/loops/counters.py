@@ -1,7 +1,4 @@
-"""Whether a loop counts its batches, and something is decided by that count.
-
-Smaller batches are more batches: such a count would reach its end after fewer steps.
-"""
+"""Whether something goes by a count of batches: smaller batches reach its end sooner."""
 
 import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -209,9 +206,7 @@ def _read_in(node: ast.AST) -> Iterator[str]:
 
 
 def _key(place: ast.expr) -> str:
-    """What is equal for places that may be the same: for one variable, for attributes of one name,
-    of whatever object, and for entries of one key.
-    """
+    """What is equal for places that may be the same: attributes of one name, of whatever object."""
     match place:
         case ast.Name(id=name):
             return name

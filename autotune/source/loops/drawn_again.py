@@ -14,9 +14,7 @@ _DRAWING = frozenset(("iter", "list", "tuple", "enumerate", "zip", "cycle", *WRA
 
 
 def draws_again(program: Program) -> bool:
-    """Whether the loop that trains goes over its loader twice, hands it on while it does, or calls
-    a function of the program's that draws from it.
-    """
+    """Whether the loop that trains goes over its loader twice, or calls what draws from it."""
     found = loop_that_trains(program)
     if found is None:
         return False
@@ -58,9 +56,7 @@ def _only_asked(script: Script, loader: ast.expr) -> bool:
 
 
 def _is_given_to_ask(program: Program, script: Script, loader: ast.expr) -> bool:
-    """Whether functions of the program are given `loader`, and only ask for its length or an
-    attribute.
-    """
+    """Whether the functions that are given `loader` only ask for its length or an attribute."""
     above = next(script.ancestors(loader))
     call = next(script.ancestors(above)) if isinstance(above, ast.keyword) else above
     if not isinstance(call, ast.Call) or call.func is loader:
@@ -77,10 +73,7 @@ def _is_given_to_ask(program: Program, script: Script, loader: ast.expr) -> bool
 def _draws(
     program: Program, loop: ast.For, calls: Sequence[ast.Call], function: Called, own: set[str]
 ) -> bool:
-    """Whether `function`, which `loop` comes to call, draws from what that goes over: from what one
-    of the `calls` gives it, or what the object that it is a method of was given or has by the same
-    name.
-    """
+    """Whether `function` draws from what `loop` goes over, given to it or kept by its object."""
     holder = next(function.script.ancestors(function.node))
     for source in _drawn_from(function.node):
         match source:

@@ -24,9 +24,7 @@ def ending_tests(script: Script, loop: ast.AST) -> Iterator[tuple[ast.expr, bool
 
 
 def ends_by_count(program: Program) -> bool:
-    """Whether the loop over batches goes over a range or is left at a count of its steps; of one
-    with epochs round it, whether that too is.
-    """
+    """Whether the loop over batches, and that over epochs, goes over a range or ends by a count."""
     inner, outer = own_loops(program)
     steps = {node for loop in inner for node in ast.walk(loop)} | running(program, inner)
     names = [name for name in counters(inner, steps) if "epoch" not in name]

@@ -35,10 +35,7 @@ def evaluated(program: Program) -> str:
 
 
 def _is_of_a_step(program: Program, script: Script, evaluation: ast.Call) -> bool:
-    """Whether its function is a step's own: a module's forward pass; what computes what a step
-    trains on, and trains nothing itself, whose model warms up so; or what trains with a model in
-    evaluation from there on, once, or by one of two branches.
-    """
+    """Whether it is a step's own: a forward pass, what warms up in one, or trains in evaluation."""
     function, forward = script.function(evaluation), program.places.forward
     if function is None:
         return False
@@ -52,9 +49,7 @@ def _is_of_a_step(program: Program, script: Script, evaluation: ast.Call) -> boo
 
 
 def _is_idle(script: Script, evaluation: ast.Call) -> bool:
-    """Whether the model is put into evaluation at the end of a loop's turn, in a statement of its
-    own, and nothing of the turn from there on, nor before it trains again, calls or is given it.
-    """
+    """Whether the model is in evaluation at the end of a turn only, where nothing uses it."""
     of, statement = _receiver(evaluation), script.statement(evaluation)
     loop = next(iter(script.ancestors(statement)), None)
     if not isinstance(loop, LOOPS) or statement not in loop.body:
@@ -81,9 +76,7 @@ def _is_used(statement: ast.stmt, of: str) -> bool:
 
 
 def _trains_after(script: Script, function: Function, evaluation: ast.Call) -> bool:
-    """Whether `function` goes on from `evaluation`, a statement of its own, to the one backward
-    pass that it has, in no loop, with the model as it is then.
-    """
+    """Whether `function` goes on from `evaluation` to its one backward pass, in no loop."""
     backward = [call for call in calls_in(function) if last_name(call.func) in BACKWARDS]
     between = [at for call in backward for at in script.ancestors(call) if at is not function]
     alone = any(isinstance(at, ast.Expr) and at.value is evaluation for at in function.body)
@@ -97,9 +90,7 @@ def _trains_after(script: Script, function: Function, evaluation: ast.Call) -> b
 
 
 def _sets_a_mode(script: Script, evaluation: ast.Call) -> bool:
-    """Whether it is all that one branch does, and the other puts the model into training, before a
-    backward pass that comes after either.
-    """
+    """Whether one branch does only this, the other trains, and a backward pass follows either."""
     above = script.ancestors(evaluation)
     choice = next((at for at in above if not isinstance(at, ast.Expr)), None)
     if not isinstance(choice, ast.If | ast.IfExp):

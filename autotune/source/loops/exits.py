@@ -45,9 +45,7 @@ def put_off(loop: TrainingLoop, ready: str) -> list[Change]:
 
 
 def _is_settled(loop: TrainingLoop, node: ast.AST) -> bool:
-    """Whether `node` leaves only an inner loop, or does the same for every batch, with no step
-    before it.
-    """
+    """Whether `node` leaves an inner loop alone, or does so for every batch, before a step."""
     way = _way(loop, node)
     goes_on = not isinstance(node, ast.Break | ast.Return)
     return _is_of_inner_loop(loop, node) or (
@@ -56,9 +54,7 @@ def _is_settled(loop: TrainingLoop, node: ast.AST) -> bool:
 
 
 def _is_of_inner_loop(loop: TrainingLoop, node: ast.AST) -> bool:
-    """Whether `node` is a `break` or `continue` of a loop inside; in the `else` of one it is not
-    its own.
-    """
+    """Whether `node` is a `break` or `continue` of a loop inside, and not in the `else` of one."""
     return isinstance(node, ast.Break | ast.Continue) and any(
         isinstance(around, _LOOPS) and at in around.body
         for at, around in pairwise(_way(loop, node))
@@ -72,9 +68,7 @@ def _waits_there(loop: TrainingLoop, node: ast.AST) -> bool:
 
 
 def _waits_below(loop: TrainingLoop, node: ast.AST) -> bool:
-    """Whether `node` is a `break` behind which the body does nothing more, and which comes by the
-    first batch if it comes at all.
-    """
+    """Whether `node` is a `break` at the end of the body that comes by the first batch, if ever."""
     way = _way(loop, node)
     last = all(loop.script.block(at)[-1] is at for at in way)
     return isinstance(node, ast.Break) and last and _is_fixed(loop, way, of_first=True)

@@ -1,6 +1,4 @@
-"""Where a training goes over data with its model and without gradients between its steps, as its
-source shows: a validation that puts nothing into evaluation.
-"""
+"""Where a training goes over data without gradients between its steps: a validation."""
 
 import ast
 
@@ -26,10 +24,7 @@ _LOOPS = (
 
 
 def gone_over(program: Program) -> str:
-    """File and line of a call of a model that steps of `program` were seen to call, in a loop
-    without gradients in its loops over epochs; "" where there is none. What steps run themselves
-    is left out (labels of a teacher's).
-    """
+    """Where the loops over epochs call a model of the steps in a loop without gradients."""
     inner, outer = loops_of_one_training(program)
     ran = running_within(program, [*inner, *outer]) - running_within(program, inner)
     calls = (

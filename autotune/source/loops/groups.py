@@ -11,9 +11,7 @@ _WEIGHTS = "params"  # the key under which a group has them
 
 
 def touches_groups(script: Script, nodes: Iterable[ast.AST]) -> bool:
-    """Whether one of `nodes` is the groups of an optimizer, and more is done with them than to read
-    their learning rates and the like.
-    """
+    """Whether one of `nodes` is an optimizer's groups, and not only its settings are read."""
     return any(
         isinstance(at, ast.Attribute) and at.attr == "param_groups" and not _is_read(script, at)
         for at in nodes
@@ -21,9 +19,7 @@ def touches_groups(script: Script, nodes: Iterable[ast.AST]) -> bool:
 
 
 def only_reads_groups(program: Program, call: ast.Call, optimizers: Collection[ast.expr]) -> bool:
-    """Whether `call` is of a function of the program's that does no more with what it is given of
-    these `optimizers` than to read the settings of their groups.
-    """
+    """Whether `call` is of own functions that only read the groups' settings of `optimizers`."""
     functions = list(functions_named(program, last_name(call.func)))
     return bool(functions) and all(
         _only_reads(script, use)
@@ -45,9 +41,7 @@ def _only_reads(script: Script, use: ast.Name) -> bool:
 
 
 def _is_read(script: Script, node: ast.expr, known: tuple[str, ...] = ()) -> bool:
-    """Whether nothing but settings are read from `node`, the groups or one of them, which the
-    variables `known` were given already.
-    """
+    """Whether only settings are read from `node`, a group or all, which has the names `known`."""
     above = script.ancestors(node)
     match next(above):
         case ast.Subscript(ctx=ast.Load(), slice=ast.Constant(value=str(key))):

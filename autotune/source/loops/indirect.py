@@ -34,10 +34,7 @@ class Called:
 def called_in(
     program: Program, script: Script, loop: ast.For, statements: Iterable[ast.AST], *names: str
 ) -> list[Called]:
-    """The functions that `statements` of `loop`, in `script`, come to call, and those with `names`,
-    told by names, and by what an object is made of where that is seen; what objects are made by is
-    none, nor is what `loop` lies in.
-    """
+    """The functions that `statements` of `loop` lead to, and those with `names`; no `__init__`."""
     around, kinds = set(script.ancestors(loop)), Kinds(program)
     scripts = program.scripts.values()
     defined = [

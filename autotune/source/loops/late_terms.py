@@ -39,10 +39,7 @@ _MOST_CALLERS = 4  # one above the other
 
 
 def late_term(program: Program, backward: Call, loop: ast.For | ast.While) -> str:
-    """Where, in `loop` before its `backward` pass, a part of its loss is given a value, or another
-    one, by a condition that may come out otherwise later (an epoch, a switch): file and line, ""
-    where it is not seen to. What the pass itself stands under holds whenever it trains.
-    """
+    """Where, in `loop` before `backward`, a condition that may change sets part of the loss."""
     script = backward.script
     inner = script.statements_to(backward.node)
     before = loop.body[: loop.body.index(inner[inner.index(loop) - 1])]
@@ -141,9 +138,7 @@ def _asks_for_words(call: ast.Call) -> bool:
 
 
 def asks_for_kind(node: ast.AST, around: Sequence[ast.stmt]) -> bool:
-    """Whether `node`, in the statements `around`, asks what something is, or has, that is of that
-    kind in each step; or whether something is finite, where a step is left out as a whole.
-    """
+    """Whether `node` asks what kind something is of, the same in each step, or if it is finite."""
     match node:
         case ast.Compare(ops=[ast.Is() | ast.IsNot()]):
             return True
@@ -169,9 +164,7 @@ def _values(around: Sequence[ast.stmt], name: str) -> Iterator[ast.expr]:
 
 
 def _chooses(value: ast.expr) -> bool:
-    """Whether `value` is what a condition chooses of a tensor: `(kind == 2).nonzero()`,
-    `x[kind == 2]`.
-    """
+    """Whether a condition chooses `value` of a tensor: `(kind == 2).nonzero()`, `x[kind == 2]`."""
     by_condition = (
         isinstance(at, ast.Subscript)
         and any(isinstance(each, ast.Compare) for each in ast.walk(at.slice))
@@ -189,9 +182,7 @@ def without(node: ast.AST, left_out: Sequence[ast.AST]) -> Iterator[ast.AST]:
 
 
 def changes(program: Program, script: Script, at: ast.AST, names: Set[str], depth: int = 0) -> bool:
-    """Whether one of `names` is given another value from one turn to the next of the loops round
-    `at`, by what a method or function gives to all, or from one call of its function to the next.
-    """
+    """Whether one of `names` may be another in a later turn of the loops round `at`, or call."""
     attributes = {name.rpartition(".")[2] for name in names if "." in name}
     if names & _given_around(script, at) | names & _shared(program):
         return True
@@ -238,9 +229,7 @@ def _shared(program: Program) -> set[str]:
 
 
 def _changed_attributes(program: Program) -> set[str]:
-    """The attributes that are given a value in a loop, or of their own object by a method that does
-    more than to set it up.
-    """
+    """The attributes that are set in a loop, or by a method that does more than to set up."""
     return {
         node.attr
         for script, node in program.nodes()
@@ -250,9 +239,7 @@ def _changed_attributes(program: Program) -> set[str]:
 
 
 def changes_later(script: Script, given: ast.Attribute) -> bool:
-    """Whether the attribute that is `given` a value gets it in a loop, or by a method that does
-    more than to set its object up.
-    """
+    """Whether `given` is set in a loop, or by a method that does more than to set its object up."""
     return _is_in_a_loop(script, given) or _is_given_by_a_method(script, given)
 
 

@@ -45,9 +45,7 @@ class Passes:
         return any(at in self._seen for statement in block for at in ast.walk(statement))
 
     def come_later(self, script: Script, node: ast.If) -> bool:
-        """Whether `node` asks for what the training changes, and has passes none of which came,
-        other than those that the step before it has itself.
-        """
+        """Whether `node` asks for what the training changes, and none of its own passes came."""
         names = {last_name(call.func) for at in node.body for call in calls_in(at)}
         called = {name for name in names if not HELD_OUT.search(name.lower())}
         if called.isdisjoint(self._names) or not self._may_turn(script, node.test):
@@ -66,9 +64,7 @@ class Passes:
         return {at for at in ran if isinstance(at, ast.Call) and last_name(at.func) in _PASSES}
 
     def _goes_elsewhere(self, script: Script, node: ast.If, around: ast.AST) -> bool:
-        """Whether `around` is a condition that nothing changes, whose other branch is the one that
-        was seen to have passes.
-        """
+        """Whether nothing changes the condition `around`, and its other branch had passes."""
         if not isinstance(around, ast.If) or self._may_turn(script, around.test):
             return False
         inside = any(node is at for statement in around.body for at in ast.walk(statement))
@@ -76,9 +72,7 @@ class Passes:
         return self.came(other)
 
     def _may_turn(self, script: Script, test: ast.expr) -> bool:
-        """Whether what `test` reads is given a value in the loops; not where every so many steps
-        (`step % 10 == 0`) it comes out alike, or it asks only whether something is there.
-        """
+        """Whether the loops set what `test` reads, and it neither repeats nor asks for a kind."""
         if _is_periodic(test) or _asks_for_kind(test):
             return False
         read = code_in(test)

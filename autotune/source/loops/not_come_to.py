@@ -27,9 +27,7 @@ _TELLS = SAYING | {"close", "error", "exit", "flush", "warn"}
 
 
 def not_come_to(program: Program, places: Iterable[Place]) -> list[tuple[str, str]]:
-    """Those of the blocks that begin at `places` that the training of `program` may come to by what
-    it changes itself, and that do something: each one's place ("train.py:52") and condition.
-    """
+    """The blocks at `places` that the training may yet come to: each one's place and condition."""
     inner, outer = loops_of_training(program)
     ran = running_within(program, [*inner, *outer])
     fixed = settled(program, ran)
@@ -60,9 +58,7 @@ def _blocks_at(program: Program, places: Iterable[Place]) -> Iterator[tuple[Plac
 
 
 def _moves(test: ast.expr | None, fixed: Collection[str]) -> bool:
-    """Whether what `test` asks for may come out otherwise later; of several conditions, one of
-    them.
-    """
+    """Whether what `test` asks for may come out otherwise later, or a part of it."""
     match test:
         case None:
             return False

@@ -15,9 +15,7 @@ _MODEL = re.compile(r"model|net(work)?$|module|learner|agent|trainer", re.IGNORE
 
 
 def loops_of_one_training(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
-    """`loops_of_training` without the loops round these in which each turn makes, or is given, the
-    model that it trains.
-    """
+    """`loops_of_training` without those round these whose turns each train another model."""
     inner, outer = loops_of_training(program)
     holders = {
         name
@@ -31,9 +29,7 @@ def loops_of_one_training(program: Program) -> tuple[list[ast.AST], list[ast.AST
 
 
 def _trains_another(loop: ast.AST, outer: list[ast.AST], holders: set[str]) -> bool:
-    """Whether a turn of `loop` binds what it trains by functions named as `holders`, or whose
-    weights it takes, or begins its weights anew (`model.apply(reset_weights)`).
-    """
+    """Whether a turn of `loop` binds the model that it trains, or begins its weights anew."""
     if not isinstance(loop, ast.For | ast.While):
         return False
     whole = set(ast.walk(loop))

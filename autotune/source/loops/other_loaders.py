@@ -23,9 +23,7 @@ _COMPREHENSIONS = ast.DictComp | ast.GeneratorExp | ast.ListComp
 
 
 def builds_several(program: Program, call: Call) -> bool:
-    """Whether `call` seems to build several loaders: in a comprehension, or in a function that is
-    called in several places.
-    """
+    """Whether `call` seems to build several loaders: in a comprehension, or by several calls."""
     script = call.script
     inside = itertools.takewhile(lambda at: at is not call.statement, script.ancestors(call.node))
     if any(isinstance(at, _COMPREHENSIONS) for at in inside):
@@ -35,9 +33,7 @@ def builds_several(program: Program, call: Call) -> bool:
 
 
 def _times_called(program: Program, builds: Call, function: Function) -> int:
-    """How often the program calls `function` and may come to `builds` in it; what an object has a
-    method of that name for, as `model.train()` beside a function `train`, does not count.
-    """
+    """How often the program calls `function` and may come to `builds` in it."""
     return sum(
         _is_own(script, each.func) and _comes_to(builds, function, each)
         for script, each in calls_named(program, function.name)
@@ -45,9 +41,7 @@ def _times_called(program: Program, builds: Call, function: Function) -> int:
 
 
 def _comes_to(builds: Call, function: Function, called: ast.Call) -> bool:
-    """Whether `called` may come to `builds` in `function`: not if that stands under
-    `if split == "train":` and it is given another constant for `split`.
-    """
+    """Whether `called` may come to `builds`: not by another constant for `if split == "train":`."""
     script, bound = builds.script, is_bound(builds.script, function)
     kept = set(parameters(function)) - stored_names(function)
     for above in script.statements_to(builds.node):
@@ -74,9 +68,7 @@ def _is_own(script: Script, called: ast.expr) -> bool:
 
 
 def other_loaders(program: Program, loop: TrainingLoop, call: Call) -> str:
-    """How the loop may come to go over another loader, whose batches stay whole; "" if it cannot
-    be seen to.
-    """
+    """How the loop may come to go over another loader, with whole batches; "" if unseen."""
     name, function = last_name(loop.loader), loop.script.function(loop.node)
     within = [at for at in loop.script.binds(name) if loop.script.function(at) is function]
     if any(isinstance(at, ast.Call) and last_name(at.func) in WRAPPERS for at in within):

@@ -41,9 +41,7 @@ def _as_imported(tree: ast.Module) -> ast.Module:
 
 
 def _is_left_out(tree: ast.Module, loop: ast.stmt, path: str, backwards: Sequence[Place]) -> bool:
-    """Whether `loop` stands in a branch that was passed by: it leaves the function before the first
-    of `backwards` in that.
-    """
+    """Whether `loop` is in a branch that leaves its function before the first of `backwards`."""
     holders = [at for at in ast.walk(tree) if isinstance(at, Function) and covers(at, loop.lineno)]
     lines = [
         each.line
@@ -64,9 +62,7 @@ def _holds(loop: ast.stmt, path: str, places: Sequence[Place]) -> bool:
 
 
 def _in_use(trees: Mapping[str, ast.Module], backwards: Sequence[Place]) -> set[str]:
-    """The names that are used by what runs when the files are imported or run, and by what trained;
-    and by the functions and classes that these name, and so on.
-    """
+    """The names that are used by what runs, what trained, and what these name, and so on."""
     named = set[str]()
     waiting: dict[str, list[ast.AST]] = {}
     for path, tree in trees.items():
@@ -96,9 +92,7 @@ def _unnamed_methods(trees: Mapping[str, ast.Module]) -> set[str]:
 
 
 def _used(tree: ast.Module, named: Set[str], path: str, backwards: Sequence[Place]) -> ast.Module:
-    """`tree` without the classes and functions that are not named, nor handed to a decorator, and
-    that ran nothing of `backwards`.
-    """
+    """`tree` without what is not named or decorated, and ran nothing of `backwards`."""
     body = [
         node
         for node in tree.body
@@ -111,10 +105,7 @@ def _used(tree: ast.Module, named: Set[str], path: str, backwards: Sequence[Plac
 
 
 def _named_instead(trees: Mapping[str, ast.Module], backwards: Sequence[Place]) -> set[str]:
-    """The functions that are called, or chosen to be called, only in branches beside those in which
-    the ones are that were seen to train; what a loop asks anew each time may come to the other
-    branch later.
-    """
+    """The functions named only in branches beside those of what was seen to train."""
     functions = [
         (path, node)
         for path, tree in trees.items()

@@ -1,6 +1,4 @@
-"""What a training does seldom (`if step % 500 == 0`, from a step on, after a loop over batches, at
-its end), and a text in which it comes to that sooner.
-"""
+"""What a training does seldom (`if step % 500 == 0`), and a text in which that comes sooner."""
 
 import ast
 import itertools
@@ -58,9 +56,7 @@ class Seldom:
 
 
 def seldom(program: Program, seen: Collection[Place] = ()) -> dict[str, Seldom]:
-    """What the loops of the training have of it, and in what they call, by file; and in functions
-    that begin at the places where such were `seen` to run.
-    """
+    """What the loops have of it, and what they call, or was `seen` to run, by file."""
     inner, outer = own_loops(program)
     loops = [*itertools.chain(*loops_of_training(program))]  # a framework's as well
     own = {node for loop in loops for node in ast.walk(loop)}
@@ -95,10 +91,7 @@ def seldom(program: Program, seen: Collection[Place] = ()) -> dict[str, Seldom]:
 
 
 def sooner(text: str, what: Seldom, *, interval: int, batches: int, epochs: int) -> str:
-    """`text` of a file, which may have been edited since, in which none of that takes longer: no
-    `interval`, nor what comes before a stage, no loop over `batches`, none round these. Lines stay
-    where they are.
-    """
+    """`text` (edited since, perhaps) with intervals, stages and loops cut; lines stay in place."""
     program = parsed({_PATH: text}, Places(), _PATH)
     script = program.scripts.get(_PATH)
     if script is None:
@@ -215,9 +208,7 @@ def _is_between_steps(script: Script, node: ast.expr) -> bool:
 
 
 def _shortening(script: Script, remainder: ast.BinOp, most: int) -> Iterator[Change]:
-    """Of what it is, there and in what it is compared with (`step % n == n - 1`), which may be a
-    remainder of a longer one alone (`epoch % 10 == 9`).
-    """
+    """Of the remainder, and of what it is compared with (`step % n == n - 1`)."""
     above = next(script.ancestors(remainder))
     around = above if isinstance(above, ast.Compare) else remainder
     code = ast.dump(remainder.right)

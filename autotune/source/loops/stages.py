@@ -1,6 +1,4 @@
-"""Where a training that has come far enough does something else in its steps: another loss, weights
-frozen, longer samples, larger batches.
-"""
+"""Where a training that has come far enough does something else: another loss, larger batches."""
 
 import ast
 import re
@@ -73,9 +71,7 @@ def later_stages(program: Program) -> Iterator[tuple[Script, ast.If | ast.Assign
 
 
 class _Work:
-    """What in a file decides how much a step computes: backward passes, weights that are turned on
-    and off, `loaders` that are built, and what its losses are put together from.
-    """
+    """What in a file decides how much a step computes: passes, weights, `loaders`, losses."""
 
     def __init__(self, program: Program, script: Script, loaders: frozenset[str]) -> None:
         self._program, self._script = program, script
@@ -98,9 +94,7 @@ class _Work:
         return bool(parts - coefficients(self._program, self._script, parts, counted))
 
     def is_built_by(self, value: ast.expr, counted: Counted) -> bool:
-        """Whether `value` is a loader that is built of what such a number chooses, besides the
-        samples that it goes through.
-        """
+        """Whether `value` is a loader that is built of what such a number chooses, but samples."""
         if not (isinstance(value, ast.Call) and last_name(value.func) in self._loaders):
             return False
         samples = list[ast.expr]()
@@ -140,9 +134,7 @@ def _sets_more(given: ast.Assign, counted: Counted, work: _Work) -> bool:
 
 
 def _repeats_by(script: Script, loop: ast.For, counted: Counted) -> bool:
-    """Whether `loop` of a step has as many turns as a counter says, or what is computed from one
-    (`ahead = 1 + epoch`): later steps have more.
-    """
+    """Whether `loop` of a step has more turns later, by a counter (`ahead = 1 + epoch`)."""
     match loop.iter:
         case ast.Call(func=by, args=args) if last_name(by) in RANGES and args:
             around = script.function(loop) or script.tree
@@ -160,9 +152,7 @@ def _repeats_by(script: Script, loop: ast.For, counted: Counted) -> bool:
 
 
 def _is_by(value: ast.expr, moved: Set[str], counted: Counted) -> bool:
-    """Whether `value` is computed from one of the variables `moved`; not where the count of a batch
-    picks it (`lines[i]`): that is of any length.
-    """
+    """Whether `value` is computed from `moved`, and not picked by a batch's count (`lines[i]`)."""
     picks = [
         at
         for at in ast.walk(value)
@@ -204,9 +194,7 @@ def _builds(value: ast.expr) -> bool:
 
 
 def _losses_in(program: Program, script: Script) -> set[str]:
-    """The code of what the losses are put together from whose backward passes were seen in the
-    file.
-    """
+    """What the losses of this file's seen backward passes are put together from."""
     lines = [place.line for place in program.places.backwards if place.path == script.path]
     found = set[str]()
     for call in script.calls:

@@ -31,10 +31,7 @@ _Turns = ast.For | ast.ListComp | ast.DictComp | ast.SetComp | ast.GeneratorExp
 
 
 def swept_sizes(program: Program) -> str:
-    """File and line of a loop whose turns each build and run a training, with another number, or
-    option, that its model or its loader is built by (`for hidden in (32, 2048): fit(hidden)`); ""
-    where there is none. What is timed is the first of them.
-    """
+    """Where a loop's turns each run a training of another size (`for hidden in (32, 2048)`)."""
     place, loops = program.places.optimizer, loops_of_training(program)
     if place is None:
         return ""
@@ -74,9 +71,7 @@ def _splits(call: ast.Call) -> bool:
 
 
 def _calls_with(trains: list[tuple[Script, Function]], node: ast.AST, name: str) -> bool:
-    """Whether `node` calls one of the functions that build and run a training, and gives it `name`,
-    by which that builds something.
-    """
+    """Whether `node` calls what builds and runs a training, and gives it `name` to build by."""
     for call in calls_in(node):
         for script, function in (at for at in trains if at[1].name == last_name(call.func)):
             for parameter in (at.arg for at in function.args.args):

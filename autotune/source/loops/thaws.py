@@ -1,6 +1,4 @@
-"""Where a training that goes on thaws weights, or puts others in their place: what comes later
-computes more than what came before, or less.
-"""
+"""Where a training thaws weights later, or puts others in their place: steps compute otherwise."""
 
 import ast
 from collections.abc import Set
@@ -37,10 +35,7 @@ _MAKING = frozenset(("__init__", "reset_parameters", "forward", "__setstate__"))
 
 
 def thawed_later(program: Program) -> str:
-    """File and line of what gives weights gradients in a loop over epochs of `program`, but not in
-    the one over batches; "" where there is none, and of a GAN (several backward passes a step),
-    which turns its models on and off in turn.
-    """
+    """Where a loop over epochs, not over batches, gives weights gradients; nowhere in a GAN."""
     if len(program.places.backwards) > 1:
         return ""
     inner, outer = loops_of_training(program)
@@ -54,10 +49,7 @@ def thawed_later(program: Program) -> str:
 
 
 def replaced_later(program: Program) -> str:
-    """File and line of what puts other weights in the place of a model's own while `program`
-    trains, as cutting and growing them does; "" where there is none. What is made with a model is
-    its own.
-    """
+    """Where other weights are put into a model as it trains, by cutting or growing it."""
     inner, outer = loops_of_training(program)
     ran = running_within(program, [*inner, *outer])
     found = [
@@ -75,9 +67,7 @@ def replaced_later(program: Program) -> str:
 
 
 def _is_apart(script: Script, made: ast.Call) -> bool:
-    """Whether `made` is a variable of its function that this puts into no object and gives nobody:
-    what is searched for each image anew, and none of a model's own.
-    """
+    """Whether `made` is a variable of its function alone, put into no object: no model's weight."""
     match script.statement(made):
         case ast.Assign(targets=[ast.Name(id=name)], value=value) if (
             value is made and last_name(made.func) == "Parameter"
@@ -119,9 +109,7 @@ def _functions_round(script: Script, node: ast.AST) -> set[str]:
 
 
 def _thaws(program: Program, script: Script, node: ast.AST, between: Set[ast.AST]) -> bool:
-    """Whether `node` gives weights gradients, for good: not what a model is given, nor to take back
-    in the same block that they had none.
-    """
+    """Whether `node` gives weights gradients for good, and not what it has just taken them from."""
     match node:
         case ast.Assign(targets=[ast.Attribute(value=of, attr="requires_grad")], value=value):
             given = [value]
@@ -140,9 +128,7 @@ def _thaws(program: Program, script: Script, node: ast.AST, between: Set[ast.AST
 
 
 def _are_weights(script: Script, of: ast.expr) -> bool:
-    """Whether `of` is one of many in a loop, in which no model is called with it, or what is a
-    model by what else is called of it.
-    """
+    """Whether `of` is one of many in a loop that calls no model with it, or a model by its use."""
     code = ast.unparse(of)
     models = {
         ast.unparse(call.func.value)
@@ -163,9 +149,7 @@ def _loop_over(script: Script, of: ast.expr) -> ast.For | None:
 
 
 def _frozen_before(script: Script, of: ast.expr, *, wider: bool) -> bool:
-    """Whether the block in which `of`, or all that it is one of, is given gradients takes them from
-    it before; or, with `wider`, from what holds it, so that each turn comes to the same.
-    """
+    """Whether the block takes gradients first from `of`, or (`wider`) from what holds it."""
     loop = _loop_over(script, of)
     statement = loop or script.statement(of)
     block = script.block(statement)
@@ -209,9 +193,7 @@ def _frozen(node: ast.AST) -> ast.expr | None:
 
 
 def _is_unconditional(program: Program, script: Script, node: ast.AST, known: set[str]) -> bool:
-    """Whether no condition decides on `node`, nor on the calls of the functions round it, but for
-    those that are `known`.
-    """
+    """Whether no condition decides on `node`, nor on calls of its functions, but the `known`."""
     conditions = (at for at in script.statements_to(node) if isinstance(at, ast.If))
     if not all(map(is_guard, conditions)):
         return False

@@ -78,9 +78,7 @@ def _index_name(node: ast.For) -> str:
 
 
 def _unusual(program: Program, loop: TrainingLoop, saying: frozenset[str]) -> list[str]:
-    """What about `loop` keeps its step from being put off to a later batch; the program's functions
-    `saying` do not.
-    """
+    """What keeps the step of `loop` from being put off; functions that only say do not."""
     script, step = loop.script, loop.step
     nodes = list(own_nodes(loop.node))
     calls = [at for at in nodes if isinstance(at, ast.Call)]

@@ -60,9 +60,7 @@ def without_left_out(
 def _read(
     trees: Mapping[str, ast.Module], standing: Iterable[Standing], changed: set[str]
 ) -> dict[str, dict[int, dict[str, Any]]]:
-    """By file and the line of a function what was read in it: of one that is called at several
-    places, or runs in itself, as it may be given something else there, nothing.
-    """
+    """By file and function's line what was read in it; nothing of one that may run twice."""
     calls = Counter(
         at.func.id
         for tree in trees.values()
@@ -91,10 +89,7 @@ _Settled = tuple[ast.expr | None, bool, list[ast.stmt]]
 def _settled(
     node: ast.AST, values: Values, always: Mapping[ast.AST, Mapping[str, Any]]
 ) -> Iterator[_Settled]:
-    """The conditions in `node` that come out as one and the same in all of a run: what is to be put
-    in the place of one that asks what a loop counts by, what it comes out as, and the block that no
-    run comes to, where that stands on lines of its own.
-    """
+    """The conditions in `node` that come out the same in all of a run: test, outcome, block."""
     for inner in ast.iter_child_nodes(node):
         there = values
         if isinstance(inner, Function):

@@ -10,10 +10,7 @@ from autotune.source.script import Function, last_name, stored_names
 
 
 def given_always(files: Sequence[tuple[ast.Module, Values]]) -> dict[ast.AST, dict[str, Any]]:
-    """By function, the parameters for which each call of it in `files` (and there is one) gives the
-    same known value, or leaves the default; none of a function that is handed on, or decorated, or
-    whose name others have, and none that it sets itself.
-    """
+    """By function, the parameters for which each of its calls (one or more) gives the same."""
     functions: dict[str, list[tuple[Function, Values, bool]]] = {}
     calls: dict[str, list[tuple[ast.Call, Values]]] = {}
     handed_on = set[str]()

@@ -66,9 +66,7 @@ def _nodes(trees: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def _words(tree: ast.AST) -> Iterator[str]:
-    """The names and attributes that a text reads or calls, and the words of its strings; not what
-    it defines or imports, nor of docstrings.
-    """
+    """The names that a text reads or calls, and the words of its strings, but for docstrings."""
     told = set[ast.expr]()
     for node in ast.walk(tree):
         match node:

@@ -55,10 +55,7 @@ class _Value:
 
 
 def given_to_numpy(program: Program, *, on_a_gpu: bool) -> str:
-    """Where the program gives NumPy what its modules keep of a forward pass in the number format
-    that autocast has left it in: file and line, "" where it is not seen to. What a model has
-    computed anew before, when it evaluates, is in no such format.
-    """
+    """Where NumPy is given what modules keep of a forward pass that trains, as autocast left it."""
     waiting = deque(
         value
         for name in sorted(kept_attributes(program, on_a_gpu=on_a_gpu))
@@ -174,9 +171,7 @@ def _loads(script: Script, within: ast.AST, names: Set[str]) -> Iterator[_Value]
 
 
 def _attributes(program: Program, name: str) -> Iterator[_Value]:
-    """Where the program reads the attribute `name`, besides in a forward pass; methods of that name
-    are another thing.
-    """
+    """Where the program reads the attribute `name`, no method, outside of a forward pass."""
     for script in program.scripts.values():
         for node in attributes_by_name(script).get(name, ()):
             above = next(script.ancestors(node))
@@ -209,9 +204,7 @@ def _forward(script: Script) -> Set[ast.AST]:
 
 
 def _is_anew(program: Program, value: _Value) -> bool:
-    """Whether the last call of a model before `value`, in its function, or of what has `value`, is
-    none that trains.
-    """
+    """Whether the last call of a model before `value`, or of what has it, is none that trains."""
     script = value.script
     places = program.places.outputs
     names = _MODELS.union(names_in(value.node))

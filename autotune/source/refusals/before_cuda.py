@@ -18,9 +18,7 @@ _STARTS = frozenset(
 
 
 def must_come_before_cuda(program: Program, script: Script, line: int) -> bool:
-    """Whether the program chooses its GPUs, or starts processes, and may do so only after the lines
-    of `script` up to `line` have run.
-    """
+    """Whether the program may choose its GPUs, or start processes, after `line` of `script`."""
     scripts = program.scripts.values()
     texts = [ast.unparse(each.tree) for each in scripts]  # no comments
     forks = any(_FORKING in text for text in texts) and any(

@@ -1,6 +1,4 @@
-"""What a program does with its model that it could not do, or not with the same outcome, once
-`edits.ModelStatement` has changed that.
-"""
+"""What a program could not do, or not the same, with its model as `ModelStatement` changed it."""
 
 import ast
 

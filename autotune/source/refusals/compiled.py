@@ -1,7 +1,4 @@
-"""Where a compiled model would do something else than the program says, without a word: what is
-compiled neither calls hooks that are registered later, nor knows what `functools.cache` has kept,
-nor rounds what is cast to a shorter format and back (inductor's `emulate_precision_casts` is off).
-"""
+"""Where a compiled model leaves out hooks, caches or roundings that the program relies on."""
 
 import ast
 from collections.abc import Iterator, Set
@@ -65,9 +62,7 @@ def _hooked_later(program: Program) -> Iterator[str]:
 
 
 def _compiled(program: Program) -> list[ast.AST]:
-    """What is compiled of models: their passes, their hooks, and their properties, which are not
-    called.
-    """
+    """What is compiled of models: their passes, hooks, and properties, which are not called."""
     found = list[ast.AST]()
     for _, kind in program.classes():
         methods = [at for at in kind.body if isinstance(at, Function)]
@@ -92,9 +87,7 @@ def _kept_by_chance(program: Program, ran: Set[ast.AST]) -> Iterator[str]:
 
 
 def _rounded(program: Program, ran: Set[ast.AST]) -> Iterator[str]:
-    """Casts back of what was cast to a shorter format, where that is `ran`: `x.half().float()`, or
-    by way of a name.
-    """
+    """Casts back of what was cast to a shorter format: `x.half().float()`, or by a name."""
     for script in program.scripts.values():
         if not any(each in script.text for each in _SHORT):
             continue

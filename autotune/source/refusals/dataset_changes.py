@@ -1,6 +1,4 @@
-"""Where a program changes its dataset: workers have copies of it, from the start of an epoch, or,
-where they live on, from the start.
-"""
+"""Where a program changes its dataset, of which workers have copies from the start of an epoch."""
 
 import ast
 import re
@@ -45,10 +43,7 @@ _READING = frozenset(
 
 
 def changed_later(program: Program, at: Building) -> str:
-    """Where what runs in the loop over epochs calls a method of the dataset that the loader which
-    is built `at` is given, or sets an attribute of it: file and line, "" where it is not seen to.
-    Where each epoch builds its own loader, workers see what came before.
-    """
+    """Where the loop over epochs, unless each turn builds its loader, changes the dataset."""
     _, over_epochs = loops_of_training(program)
     if _is_built_in(at, over_epochs[:1]):
         return changed_meanwhile(program, at)
@@ -69,9 +64,7 @@ def _is_built_in(at: Building, loops: list[ast.AST]) -> bool:
 
 
 def changed_in_training(program: Program) -> str:
-    """Where the training changes the dataset that its loader reads, so that later samples may be of
-    another kind: file and line, "" where it is not seen to.
-    """
+    """Where the training changes its loader's dataset, so that later samples may be others."""
     try:
         at = building(program, "num_workers", "")
     except Refusal:  # which it is cannot be told
@@ -111,17 +104,13 @@ def _changed_in(
 
 
 def _is_put_back(script: Script, node: ast.stmt) -> bool:
-    """Whether what `node` sets to a constant is set to one for a while only: its block does so
-    twice, before and after it evaluates.
-    """
+    """Whether `node` sets a constant for a while only: its block does so twice."""
     code = _constant_set(node)
     return code != "" and [_constant_set(at) for at in script.block(node)].count(code) > 1
 
 
 def _is_set_alike(program: Program, ran: set[ast.AST], node: ast.stmt) -> bool:
-    """Whether `node` calls a method that sets something, by its name, to what `ran` sets it to
-    wherever else it does: `dataset.set_mode("train")` as each epoch begins.
-    """
+    """Whether `node` calls a setter (`dataset.set_mode("train")`) only ever with the same."""
     told = _told(node)
     if not told or not _SETTING.search(told[0]):
         return False
@@ -149,9 +138,7 @@ def _constant_set(node: ast.AST) -> str:
 
 
 def _made_with(program: Program, at: Building, name: str) -> set[ast.AST]:
-    """Where a function that makes a dataset, by this `name` of its own, and its loader, and trains
-    nothing, has that name: it changes none that was there before.
-    """
+    """Where the function that makes the loader, and trains nothing, has made `name` itself."""
     function = at.call.script.function(at.call.node)
     if function is None:
         return set()
@@ -163,9 +150,7 @@ def _made_with(program: Program, at: Building, name: str) -> set[ast.AST]:
 
 
 def _changers(program: Program) -> frozenset[str]:
-    """The names of methods of the program's classes that set attributes of their own, or what
-    these hold.
-    """
+    """The methods of the program's classes that set attributes of their own, or in these."""
     return frozenset(
         method.name
         for _, kind in program.classes()
@@ -181,10 +166,7 @@ def _changers(program: Program) -> frozenset[str]:
 
 
 def _readers(program: Program) -> frozenset[str]:
-    """The names of methods of the program's classes of which none can change anything: they set
-    nothing but variables of their own, write into nothing, and give what their object has to
-    nothing but functions that read it.
-    """
+    """The methods of the program's classes of which none can change anything."""
     methods = [
         method
         for _, kind in program.classes()
@@ -213,9 +195,7 @@ def _has_self(part: ast.expr) -> bool:
 
 
 def _changed(node: ast.stmt, changers: Collection[str], readers: Collection[str]) -> list[ast.expr]:
-    """What the statement `node` calls a method of for its own sake, but for `readers`, or one of
-    the `changers` whatever for, and what it sets attributes of.
-    """
+    """What `node` calls a method of, no reader's, or a changer's, and sets attributes of."""
     match node:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=changed, attr=method)) as call):
             inside = [at.value for at in written_into(call) if isinstance(at, ast.Attribute)]
@@ -251,9 +231,7 @@ def _is_dataset(script: Script, changed: ast.expr, name: str, builder: Function 
 
 
 def is_held_out(data: ast.expr) -> bool:
-    """Whether `data` is a dataset on which models are only tried, by its name or that of its
-    loader; not what it may be a part of (`held.dataset`), from which others are taken too.
-    """
+    """Whether `data` is a dataset on which models are only tried, by its or its loader's name."""
     holder = data.value if isinstance(data, ast.Attribute) and data.attr == _DATASET else data
     name = (last_name(holder) or ast.unparse(holder)).lower()
     is_whole = holder is data or "loader" in name or name.endswith("dl")
@@ -261,9 +239,7 @@ def is_held_out(data: ast.expr) -> bool:
 
 
 def _is_another(script: Script, changed: ast.Name) -> bool:
-    """Whether the function round `changed` has a variable of that name, and gives it nothing that
-    is named as a dataset or loader is (`dataset, size = self.columns[key]`).
-    """
+    """Whether the function has an own variable of that name, given nothing named as a dataset."""
     function = script.function(changed)
     values = [
         at.value

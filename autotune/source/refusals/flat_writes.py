@@ -1,6 +1,4 @@
-"""Where a program writes into what flattens a tensor: that is a copy where the tensor lies in
-another order than the usual one, and the tensor itself stays as it was.
-"""
+"""Where a program writes into what flattens a tensor: a copy, if that lies in another order."""
 
 import ast
 from collections.abc import Iterator
@@ -20,10 +18,7 @@ _FLATTENING = frozenset(("reshape", "flatten", "ravel", "contiguous"))
 
 
 def written_flat(program: Program) -> str:
-    """Where `weight.reshape(-1)[smallest] = 0`, or `flat = weight.reshape(-1)` whose only use is
-    that it is written into, or `clip_(weight.reshape(-1))` by a function that does: file and line,
-    "" where nothing of the kind is; not in what makes samples, which lie in the usual order.
-    """
+    """Where a flattened tensor is written into, itself, by a name or a function; no sample's."""
     found = [
         (script, node)
         for script in program.scripts.values()

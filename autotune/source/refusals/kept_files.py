@@ -1,6 +1,4 @@
-"""Where samples are made that write into a file which was opened before: each worker has a copy of
-what is not written out yet, and of where the file is, and it may end without writing it.
-"""
+"""Where making samples writes into a file opened before, of which each worker has a copy."""
 
 import ast
 from collections.abc import Iterator

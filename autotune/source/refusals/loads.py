@@ -22,9 +22,7 @@ class _Given:
 
 
 def loads_of(program: Program, built: Sequence[Call]) -> list[Call]:
-    """The calls that give a checkpoint's state to what may be one of these optimizers, `built` so
-    in `program`; by the names that they go by, but for others that are seen to have such a name.
-    """
+    """The calls that load a state into what may be one of the optimizers `built` so, by names."""
     names = names_of(program, built)
     own = _with_own_loading(program)
     calls = [
@@ -56,9 +54,7 @@ def names_of(program: Program, built: Sequence[Call]) -> set[str]:
 
 
 def _with_own_loading(program: Program) -> set[str]:
-    """The names of the program's classes that take a checkpoint's state in a way of their own, and
-    of the functions that return an object of one.
-    """
+    """The own classes that load a state in their own way, and functions that return such."""
     kinds = {
         kind.name
         for _, kind in program.classes()
@@ -77,9 +73,7 @@ def _calls(value: ast.expr | None, names: set[str]) -> bool:
 
 
 def _is_of(program: Program, load: Call, classes: set[str]) -> bool:
-    """Whether the receiver of `load` is given an object of one of these `classes` in its file, or
-    by those who call the function that it is a parameter of, or that keeps a parameter as it.
-    """
+    """Whether the receiver of `load` is an object of `classes`, in its file or as handed over."""
     handed = (at for given in _givings(program, load) for at in _handed_over(program, given))
     return _is_made(load.script, receiver_of(load), classes) or any(
         _calls(value, classes) or _is_made(script, value, classes) for script, value in handed
@@ -104,9 +98,7 @@ def _handed_over(program: Program, given: _Given) -> Iterator[tuple[Script, ast.
 
 
 def _is_another(program: Program, load: Call, built: Sequence[Call]) -> bool:
-    """Whether `load` is seen to be of no optimizer of `built`: whatever its receiver is given, in
-    its function or file, or in the classes whose objects it belongs to, builds another one.
-    """
+    """Whether all that the receiver of `load` is given builds an optimizer that is not `built`."""
     given = [at for at in _givings(program, load) if not is_none(at.value)]
     return bool(given) and all(_builds_another(program, at, built) for at in given)
 
@@ -127,9 +119,7 @@ def _builds(call: ast.Call) -> bool:
 
 
 def _givings(program: Program, load: Call) -> list[_Given]:
-    """What the receiver of `load` may be given, wherever that is; of an attribute of `self` what
-    other classes give their own does not count.
-    """
+    """What the receiver of `load` may be given, wherever; of `self` not by other classes."""
     receiver, script = receiver_of(load), load.script
     if isinstance(receiver, ast.Name):
         return _of_variable(script, receiver)

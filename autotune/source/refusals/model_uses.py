@@ -25,10 +25,7 @@ _OPTIONS = re.compile(
 def handed_on(
     program: Program, optimizer: Call, model: ast.expr, names: Collection[str]
 ) -> Call | None:
-    """The call of a function or method of one of these `names` that is given a model once
-    `optimizer` is built; of torch.save, which is mostly given other things, one that is given this
-    `model`.
-    """
+    """The first call after `optimizer` by `names` that is given a model (torch.save: this one)."""
     made = {at.name for _, at in program.nodes() if isinstance(at, Function | ast.ClassDef)}
     for script, call in program.calls():
         given = given_to(call)[:1]
@@ -54,9 +51,7 @@ def _holds(script: Script, given: ast.expr, model: str) -> bool:
 
 
 def _gives_itself(script: Script, model: ast.expr) -> bool:
-    """Whether what stands round `model` comes to the model itself, as far as names tell: a function
-    that is given it may give it back, and may then be asked for its weights.
-    """
+    """Whether what stands round `model` comes to the model itself, as far as names tell."""
     part: ast.AST = model
     for above in script.ancestors(model):
         match above:
@@ -78,10 +73,7 @@ def _is_earlier(script: Script, call: ast.Call, optimizer: Call) -> bool:
 
 
 def merged(program: Program) -> str:
-    """Where, outside the loop that trains, the program views what a model gives with its channels
-    merged into one dimension with others: file and line, "" where it is not seen to, or what that
-    gives has no more than three dimensions.
-    """
+    """Where, outside of the training loop, a model's images are viewed with channels merged."""
     places = program.places.outputs
     names = {each.callee.rpartition(".")[2] for each in places if each.images}
     for script in program.scripts.values():
@@ -103,9 +95,7 @@ def _is_trained(program: Program, script: Script, call: ast.Call) -> bool:
 
 
 def kept(program: Program) -> str:
-    """Where the program keeps what a model gives that training calls, as it is: file and line, ""
-    where it is not seen to.
-    """
+    """Where the program keeps, as it is, what a model gives that training calls."""
     names = {each.callee.rpartition(".")[2] for each in program.places.outputs}
     for script in program.scripts.values():
         calls = [call for call in script.calls if last_name(call.func) in names]

@@ -1,6 +1,4 @@
-"""Averages of gradients that a checkpoint has in the usual order, beside weights that are channels
-last: an optimizer that is fused goes through both as they lie in memory.
-"""
+"""Averages of gradients in a checkpoint, which a fused optimizer reads as the weights lie."""
 
 import ast
 from collections.abc import Sequence
@@ -11,9 +9,7 @@ from autotune.source.refusals.loads import loads_of
 
 
 def mixed_up(program: Program, built: Sequence[Call]) -> str:
-    """Why weights of one of these optimizers, `built` so and fused, cannot be channels last; ""
-    where `program` gives it no checkpoint's state.
-    """
+    """Why weights of optimizers `built` so, and fused, cannot be channels last; "" if they can."""
     for load in loads_of(program, built):
         return (
             f"an optimizer is given a state ({ast.unparse(load.node.func)}), whose averages may "

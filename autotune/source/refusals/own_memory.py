@@ -1,6 +1,4 @@
-"""Where a program goes by how much memory its process has: it has more where it keeps what it
-frees.
-"""
+"""Where a program goes by the memory of its process, which is more where freed memory is kept."""
 
 import ast
 from collections.abc import Iterator
@@ -18,9 +16,7 @@ _TELLS = ("/statm", "/smaps", "smaps_rollup", "/proc/self/status", "/proc/meminf
 
 
 def memory_asked(program: Program) -> str:
-    """Where the program asks how much memory there is or its process has, other than to tell it:
-    file and line, "" where it does not.
-    """
+    """Where the program asks how much memory there is, or it has, other than to tell it."""
     asked = list(_asked(program))
     told = only_told(program) if asked else set[ast.AST]()
     heeded = (

@@ -50,16 +50,12 @@ class _State:
 
 
 def counted_anew(program: Program, built: Sequence[Call]) -> str:
-    """Where the program gives a weight another count of its steps, of an optimizer that is `built`
-    so: file and line, "" where it does not.
-    """
+    """Where a weight is given another count of its steps, of an optimizer that is `built` so."""
     return _first(program, built, _counts_anew)
 
 
 def forgotten(program: Program, built: Sequence[Call]) -> str:
-    """Where it drops what such an optimizer keeps of one weight, or puts something else there: not
-    of all at once, which begins anew.
-    """
+    """Where what is kept of one weight (not of all) is dropped, or something else put there."""
     return _first(program, built, _forgets)
 
 
@@ -69,9 +65,7 @@ def extended(program: Program, built: Sequence[Call]) -> str:
 
 
 def joined(program: Program, built: Sequence[Call]) -> str:
-    """Where weights join such an optimizer, in a program that has complex ones or gradients that
-    are sparse: they may be the ones.
-    """
+    """Where weights join, in a program that has complex ones, or sparse gradients."""
     if not any(_is_unfused(at) for _, at in program.nodes()):
         return ""
     return _first(program, built, _joins, words=_JOINING)

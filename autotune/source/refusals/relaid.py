@@ -23,10 +23,7 @@ _FROM_ONE_ROW = "vector_to_parameters"  # weights that lie channels last do not 
 
 
 def relaid(program: Program) -> str:
-    """File and line of `weight.data = ...` or `weight.set_(...)` in the training of `program`,
-    where what is given may lie otherwise (an orthogonal factor, a transposed matrix, one row of
-    numbers); "" where there is none.
-    """
+    """Where the training sets `weight.data` (or `set_`) to what may lie in another order."""
     inner, outer = loops_of_training(program)
     ran = running_within(program, [*inner, *outer])
     for script, node in program.nodes():
@@ -71,9 +68,7 @@ def _keeps_order(
 
 
 def _given(script: Script, at: ast.expr, name: str) -> Iterator[ast.expr | None]:
-    """What the variable `name` is given where `at` lies, in a function or outside of all; None for
-    what no assignment gives it: it is an argument, say, or what a loop goes through.
-    """
+    """What the variable `name` is given where `at` lies; None for what no assignment gives it."""
     function = script.function(at)
     if function and name in parameters(function):
         yield None

@@ -1,6 +1,4 @@
-"""Where a training writes a file that samples are made from, or chosen by: workers read it ahead of
-the step that writes it, and those that live on may have read it in an earlier epoch.
-"""
+"""Where a training writes a file that samples are made from: workers read it at other times."""
 
 import ast
 import re
@@ -78,9 +76,7 @@ def _is_kept(use: Use) -> bool:
 
 
 def making(program: Program) -> set[Function]:
-    """The methods by which samples are asked for or chosen, with those of the same class and the
-    functions that they call by name.
-    """
+    """The methods by which samples are asked for or chosen, and what these call by name."""
     found = set[Function]()
     for _, kind in program.classes():
         methods = {at.name: at for at in kind.body if isinstance(at, Function)}
@@ -190,9 +186,7 @@ def _tables(call: ast.Call, wanted: re.Pattern[str]) -> Iterator[str]:
 
 
 def _files(program: Program, script: Script, of: ast.expr, deep: int = _DEEP) -> set[str]:
-    """The files that `of` may name, by the ends of texts that stand in it or in what its variables
-    are given.
-    """
+    """The files that `of` may name, by the ends of texts in it or in what its variables are."""
     found = set[str]()
     for at in ast.walk(of):
         if isinstance(at, ast.Constant) and isinstance(at.value, str):
@@ -218,9 +212,7 @@ def _given(
 
 
 def _assigned(program: Program, script: Script, of: ast.expr) -> Iterator[tuple[Script, ast.expr]]:
-    """What the variable or the attribute `of` is assigned: in its function, or at the level of a
-    module; of an object's own in its class.
-    """
+    """What `of` is assigned: in its function or a module; of an object's own in its class."""
     function, kind = script.function(of), script.class_round(of)
     for other in program.scripts.values():
         for value in values_by_name(other).get(last_name(of), ()) if last_name(of) else ():

@@ -1,6 +1,4 @@
-"""Where a loader's workers would run the whole program: each imports it anew, and nothing keeps the
-training from what an import runs.
-"""
+"""Where a loader's workers would each import, and so run, the whole program."""
 
 import ast
 import multiprocessing
@@ -20,9 +18,7 @@ _CONTEXT = "multiprocessing_context"
 
 
 def run_anew(program: Program, at: Building) -> bool:
-    """Whether the workers of the loader built `at` are not forked, and the main script trains
-    outside of `if __name__ == "__main__":`.
-    """
+    """Whether the workers built `at` are not forked, and the main script trains on import."""
     return _start_method(program, at) != _FORK and _trains_on_import(program)
 
 
@@ -46,9 +42,7 @@ def _start_method(program: Program, at: Building) -> str:
 
 
 def _given_in_class(program: Program) -> Iterator[ast.expr]:
-    """What a loader's class of the program's own gives DataLoader as it (`super().__init__(...)`),
-    where the training's is of such a one.
-    """
+    """What an own loader class gives DataLoader as it (`super().__init__(...)`)."""
     if program.places.loader_class is not None:
         for _, call in calls_named(program, "__init__"):
             yield from (each.value for each in call.keywords if each.arg == _CONTEXT)

@@ -1,6 +1,4 @@
-"""Where a program begins its random numbers anew for each epoch, always with the same: whoever
-draws them elsewhere draws others.
-"""
+"""Where a program begins its random numbers anew for each epoch, always with the same."""
 
 import ast
 from collections.abc import Collection, Iterator, Set
@@ -52,9 +50,7 @@ def seeded_anew(program: Program) -> dict[str, str]:
 
 
 def _loaders(program: Program) -> set[ast.Call]:
-    """The calls that build loaders, by their names; of those named as the one that was seen to
-    build the training's, that alone, and what may build it anew.
-    """
+    """The calls that build loaders, by names; of the training's own name only those that do."""
     place = program.places.loader
     calls = [
         (script, call)
@@ -76,9 +72,7 @@ def _loaders(program: Program) -> set[ast.Call]:
 
 
 def _known_by(script: Script, call: ast.Call) -> Iterator[tuple[object, ...]]:
-    """What another call has in common with `call` that builds the same loader anew: its statement
-    says the same, or gives the same variable or attribute its value.
-    """
+    """What a call shares with `call` that builds the same anew: statement, or variable."""
     statement = script.statement(call)
     yield (script.meaning(statement),)
     for target in getattr(statement, "targets", ()):
@@ -111,9 +105,7 @@ def _seeded(
 
 
 def _is_put_back(script: Script, call: ast.Call) -> bool:
-    """Whether the function round `call` reads how far the random numbers have come, and has them go
-    on from there in the end (`state = get_state()`, `set_state(state)`).
-    """
+    """Whether its function gets the random state, and sets it again in the end."""
     calls = [*calls_in(script.function(call) or script.tree)]
     states = {
         last_name(target)
@@ -145,9 +137,7 @@ def _moves(
     ran: Collection[ast.AST],
     moving: Collection[str],
 ) -> bool:
-    """Whether what `call` is given is another in each epoch: a variable or an attribute that the
-    loop over them sets, or an argument that its function is given such.
-    """
+    """Whether what `call` is given is another in each epoch, by a loop or its function's caller."""
     leaves = [at for each in given_to(call) for at in _leaves(each)]
     names = {at.id for at in leaves if isinstance(at, ast.Name)}
     if any(last_name(at) in moving for at in leaves):
@@ -170,9 +160,7 @@ def _is_left_none(
     ran: Collection[ast.AST],
     known: frozenset[Function] = frozenset(),
 ) -> bool:
-    """Whether the parameter `name` of `function` is None in whatever runs: nothing is given for it,
-    or a parameter of which the same holds.
-    """
+    """Whether the parameter `name` is None in all that runs: nothing is given, or such a one."""
     if not is_none(defaults_of(function).get(name)) or function in known:
         return False
     for by, each in _given(program, script, function, name, ran):

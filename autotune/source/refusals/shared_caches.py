@@ -1,6 +1,4 @@
-"""A cache on disk that is filled as samples are read, a file of it by several samples: two workers
-may write one at once, or one read what the other has half written.
-"""
+"""A cache on disk, filled as samples are read: two workers may write one file of it at once."""
 
 import ast
 from collections.abc import Iterator
@@ -26,9 +24,7 @@ _GROUPING = frozenset(("divmod", "bisect", "bisect_left", "bisect_right", "searc
 
 
 def filled_by_several(program: Program) -> str:
-    """Where making a sample of `program` writes a file that is not there yet, and that others are
-    read from as well: file and line, "" where that is not seen.
-    """
+    """Where making a sample writes a file that is not there yet, and that others read too."""
     makers = making(program)
     made = {
         function: script
@@ -64,18 +60,13 @@ def _catches_missing(function: Function) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """Variables and parameters by what they are computed from: the `own` ones from a sample's
-    index, and the `shared` ones from what is the same for several samples, as a shard's number is.
-    """
+    """What is computed from a sample's index: its `own` number, or one `shared` as a shard's is."""
 
     own: set[str] = field(default_factory=set)
     shared: set[str] = field(default_factory=set)
 
     def names_several(self, value: ast.expr) -> bool:
-        """Whether `value` goes by one number that is the same for several samples, and not by the
-        index besides: a shard's file, and no file of a folder for a thousand, nor a row's and a
-        column's.
-        """
+        """Whether `value` goes by one number that several samples share, and not by the index."""
         parts = list(self._parts(value))
         names = {part.id for part in parts if isinstance(part, ast.Name)}
         grouped = sum(not isinstance(part, ast.Name) for part in parts)
@@ -93,9 +84,7 @@ class _Numbers:
         return is_new
 
     def _parts(self, value: ast.AST) -> Iterator[ast.AST]:
-        """The variables in `value`, and instead of those in them what puts many numbers together
-        (`index // 64`).
-        """
+        """The variables in `value`, and what puts many together (`index // 64`) instead."""
         if isinstance(value, ast.Name) or self._puts_together(value):
             yield value
             return

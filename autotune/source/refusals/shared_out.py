@@ -1,6 +1,4 @@
-"""Where a stream gives each of its workers the same whole number of parts, and what is left over to
-none.
-"""
+"""Where a stream gives its workers the same whole number of parts each, and none the rest."""
 
 import ast
 import re
@@ -17,9 +15,7 @@ _OF_A_BUFFER = re.compile(r"buf|prefetch|queue|cache|memory", re.IGNORECASE)
 
 
 def shared_out_rounded_down(program: Program) -> str:
-    """Where `len(shards) // info.num_workers` is each worker's share, and nothing in its function
-    sees to the rest: file and line, "" where that is nowhere.
-    """
+    """Where each worker's share is `len(shards) // info.num_workers`, and the rest is nobody's."""
     for script, function in program.functions():
         share = next(_shares(function), None) if _asks(function) else None
         if share is not None and function.name != "__len__" and not _has_rest(function):

@@ -1,6 +1,4 @@
-"""What a short number format loses without an error, and beyond the steps that are compared: small
-chances, and what moves on by small steps.
-"""
+"""What a short number format loses beyond the steps that are compared: small chances and steps."""
 
 import ast
 from collections.abc import Iterator, Set
@@ -21,9 +19,7 @@ _OFTEN = 1 / 32  # what bfloat16 takes to be up to an eighth more
 
 
 def rare_chance(program: Program) -> str:
-    """Where a model compares random numbers in the format of its activations with what may be a
-    small chance, or takes their logarithm: file and line, "" where it does not.
-    """
+    """Where a model compares random numbers in a short format with a small chance, or logs them."""
     for script in program.scripts.values():
         for method in forward_methods(script) if any(at in script.text for at in _LIKE) else ():
             kind = next(script.ancestors(method))
@@ -35,9 +31,7 @@ def rare_chance(program: Program) -> str:
 
 
 def _outermost(program: Program) -> set[str]:
-    """The classes by whose names the models are built that the training was seen to call: what
-    these are given is in float32.
-    """
+    """The classes of the models that the training calls: what these are given is float32."""
     names = {each.callee.rpartition(".")[2] for each in program.places.outputs}
     return {
         last_name(_built(value))
@@ -112,10 +106,7 @@ def _is_often(value: ast.expr) -> bool:
 
 
 def running_values(program: Program, *, on_a_gpu: bool) -> str:
-    """Where a module moves on by a step what it has kept of an earlier forward pass in the format
-    of autocast, as a running mean that began as the first batch's: file and line, "" where none
-    does.
-    """
+    """Where a module moves on by a step what it keeps in the format of autocast."""
     for script in program.scripts.values():
         for method in forward_methods(script):
             kept = [(name, value) for name, value in kept_in(method)]

@@ -1,6 +1,4 @@
-"""Numbers that a program makes smaller again and again (`self.heat.mul_(0.9)`) and asks whether
-they are zero: where small ones are taken for it, that comes true too soon.
-"""
+"""Where numbers that a program makes smaller again and again are asked whether they are zero."""
 
 import ast
 from collections.abc import Iterator
@@ -35,9 +33,7 @@ _Key = tuple[Function | None, str]
 
 
 def asked_whether_zero(program: Program) -> str:
-    """Where the program asks that of such numbers, or of what is computed from them: file and line,
-    "" where it does not. By names: an attribute's stands for that of any object.
-    """
+    """Where the program asks that of such numbers, or of others computed from them, by names."""
     text = _Text(program)
     known = {key for script, target in shrunk(program) for key in text.keys(script, target)}
     if not known:
@@ -67,9 +63,7 @@ def _asked(script: Script, node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _tells_zero(by: ast.cmpop, other: ast.expr) -> bool:
-    """Whether what is compared `by` this with `other` comes out otherwise as zero than as a number
-    that is all but zero.
-    """
+    """Whether comparing `by` this with `other` tells zero from what is almost zero."""
     if isinstance(other, ast.UnaryOp):
         other = other.operand
     if not isinstance(other, ast.Constant):
@@ -78,9 +72,7 @@ def _tells_zero(by: ast.cmpop, other: ast.expr) -> bool:
 
 
 def _is_told(script: Script, call: ast.Call) -> bool:
-    """Whether a tracker is given it (`wandb.log(row)`, `self.log("loss", loss)`): a tensor's own
-    logarithm is given nothing, and any other is a library's.
-    """
+    """Whether a tracker is given it: `wandb.log(row)`; a tensor's own `log` is given nothing."""
     owners = script.qualified(call.func).split(".")[:-1]
     return bool(call.args and last_name(call.func) == "log") and _LIBRARIES.isdisjoint(owners)
 
@@ -140,9 +132,7 @@ class _Text:
                 yield (function, names[number])
 
     def mentions(self, script: Script, expression: ast.expr, known: set[_Key]) -> bool:
-        """Whether numbers that `known` names are in `expression`, and nothing is added to them:
-        what compares them says so itself, and gives others.
-        """
+        """Whether `known` numbers are in `expression`, and nothing is added to them."""
         match expression:
             case (
                 ast.Constant()

@@ -1,6 +1,4 @@
-"""What a program makes smaller from step to step: tensors, arrays and numbers that it multiplies
-where they lie, and keeps.
-"""
+"""What a program makes smaller from step to step, where it lies, and keeps."""
 
 import ast
 from collections.abc import Collection, Iterator
@@ -90,10 +88,7 @@ def _is_no_less(factor: ast.expr | None) -> bool:
 def _is_kept(
     script: Script, target: ast.expr, node: ast.AST, training: Collection[Function | None]
 ) -> bool:
-    """Whether what `node` multiplies may be there again in the next step: what a loop makes anew
-    each time is not, nor what a function does, other than those of the `training` loops, nor what
-    an object begins with.
-    """
+    """Whether what `node` multiplies may be there in the next step, and is not begun anew."""
     function = script.function(node)
     if function is not None and function.name == "__init__":
         return False
@@ -118,9 +113,7 @@ def _is_kept(
 
 
 def _is_set_before(script: Script, function: Function, target: ast.expr, node: ast.AST) -> bool:
-    """Whether each call of `function` gives the attribute `target` another value before `node`,
-    which it comes to once.
-    """
+    """Whether each call of `function` sets `target` anew before `node`, which it comes to once."""
     code, statement = ast.unparse(target), script.statement(node)
     block = list(straight(function.body))
     given = block[: block.index(statement)] if statement in block else []

@@ -11,9 +11,7 @@ ZERO_IN_BFLOAT16 = 2.0**-134  # what is smaller
 
 
 def denormal_constant(program: Program, below: float = SMALLEST_NORMAL) -> str:
-    """Where the program has one, and `below` this, to keep a logarithm or a quotient finite, say:
-    file and line, "" where it has none. Taken for zero, it would keep nothing finite.
-    """
+    """Where the program has one, `below` this: taken for zero, it would keep nothing finite."""
     places = (
         script.at(at)
         for script, at in program.nodes()
@@ -25,9 +23,7 @@ def denormal_constant(program: Program, below: float = SMALLEST_NORMAL) -> str:
 
 
 def _is_added_to_float32(script: Script, number: ast.expr) -> bool:
-    """Whether it is added to what is cast to float32 there, by its word: autocast leaves sums, and
-    what is computed of them but by products, in that.
-    """
+    """Whether it is added to what is cast to float32 there: autocast leaves sums in that."""
     match next(script.ancestors(number), None):
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             other = right if left is number else left

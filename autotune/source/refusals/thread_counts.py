@@ -1,6 +1,4 @@
-"""Where a program depends on how many threads it has, or workers its loader: it computes with that,
-or forks processes that compute with one thread.
-"""
+"""Where a program goes by how many threads it has, or workers its loader, or forks with one."""
 
 import ast
 import re
@@ -31,9 +29,7 @@ _HARMLESS = frozenset(
 
 
 def counted_by_threads(program: Program) -> str:
-    """Where torch is asked for the number of its threads, other than to tell it or to set it again:
-    file and line, "" where it is not.
-    """
+    """Where torch is asked for the number of its threads, other than to tell it or set it."""
     asked = [
         (script, call)
         for script in program.scripts.values()
@@ -46,9 +42,7 @@ def counted_by_threads(program: Program) -> str:
 
 
 def counted_by_workers(program: Program) -> str:
-    """Where a loader is asked how many workers it has, other than to tell it or to build another
-    with as many: file and line, "" where none is.
-    """
+    """Where a loader's workers are counted, other than to tell it or to build another so."""
     asked = [(script, at) for script, at in program.nodes() if _asks_for_workers(at)]
     harmless = only_told(program) if asked else set[ast.AST]()
     for script in {script for script, _ in asked}:
@@ -109,9 +103,7 @@ def _spawns(call: ast.Call) -> bool:
 
 
 def only_told(program: Program) -> set[ast.AST]:
-    """What is inside a text or a call that tells it, or sets how many threads there are, and what
-    is kept for those alone.
-    """
+    """What is inside a text or a call that tells or sets it, and what is kept for those alone."""
     found, keeping = set[ast.AST](), list[tuple[Script, list[ast.AST]]]()
     for script in program.scripts.values():
         keeping.append((script, [at for at in script.nodes if isinstance(at, _KEEPING)]))
@@ -128,9 +120,7 @@ def only_told(program: Program) -> set[ast.AST]:
 
 
 def _of_others(script: Script) -> Iterator[tuple[ast.expr, str]]:
-    """What `script` reads of other files, by its name there: what it imports, what it asks a module
-    for by an attribute, and whatever it reads where it imports all (`from common import *`).
-    """
+    """What `script` reads of other files, with its name there; all, where it imports `*`."""
     everything = "*" in script.imports
     for node in script.nodes:
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
@@ -146,9 +136,7 @@ def _kept_for(
     found: Set[ast.AST],
     used: Set[str],
 ) -> set[ast.AST]:
-    """What `nodes` give to variables, or back from functions, that only what is `found` uses; other
-    files have those that are `used` in them.
-    """
+    """What `nodes` keep or return that only what is `found` uses, here or where it is `used`."""
     kept = set[ast.AST]()
     names = [at for at in nodes if isinstance(at, ast.Name)]
     loaded = [at for at in names if isinstance(at.ctx, ast.Load)]

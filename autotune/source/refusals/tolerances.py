@@ -19,9 +19,7 @@ _COARSE = 1e-2
 
 
 def small_error(program: Program) -> str:
-    """File and line of a condition by which the training of `program` ends once its error, or what
-    that differs by from step to step, is below a number that stays; "" where there is none.
-    """
+    """Where the training ends once its error, or that's change, is below a number that stays."""
     inner, outer = loops_of_training(program)
     ran = running_within(program, [*inner, *outer])
     moved = {
@@ -67,9 +65,7 @@ def _names(value: ast.expr) -> list[str]:
 
 
 def _size(program: Program, script: Script, bound: ast.expr) -> float | None:
-    """The number that `bound` is, as it is written, as its one name is given, or as an option is
-    where it is not; None of others.
-    """
+    """The number that `bound` is, by itself, its one value, or an option's default, else None."""
     match bound:
         case ast.Constant(value=int() | float() as number):
             return float(number)

@@ -1,7 +1,4 @@
-"""Where a program does with tensors what is only done in the usual order of their dimensions: views
-them beyond what training runs, saves them with safetensors, or reads their memory. With channels
-last it would fail there, or come to something else.
-"""
+"""Where a program views, saves or reads tensors as only the usual order of dimensions allows."""
 
 import ast
 from collections.abc import Iterator, Sequence
@@ -30,10 +27,7 @@ _SAME = ("data", "grad", "detach", "cpu", "clone", "abs", "float")
 
 
 def viewed_later(program: Program) -> str:
-    """Where weights are viewed with their dimensions merged, or a method or a branch of a model's
-    class does that, which training does not run, or what it only comes to at some epoch or step:
-    file and line, "" where none is seen.
-    """
+    """Where weights are viewed merged, or a model's class does so out of the steps that came."""
     loops, _ = own_loops(program)
     if not loops:
         return ""
@@ -55,9 +49,7 @@ def viewed_later(program: Program) -> str:
 
 
 def _viewed_in_stages(program: Program, loops: Sequence[ast.AST]) -> Iterator[str]:
-    """Where that is done by what only a later stage of the training runs, but to what its loops
-    take from their loaders.
-    """
+    """Where only a later stage of the training does that, but to what its loops are given."""
     given = {name for at in loops if isinstance(at, ast.For) for name in stored_names(at.target)}
     for _, stage in later_stages(program):
         blocks = [*stage.body, *stage.orelse] if isinstance(stage, ast.If) else []
@@ -73,9 +65,7 @@ def _viewed_in_stages(program: Program, loops: Sequence[ast.AST]) -> Iterator[st
 
 
 def saved_in_order(program: Program) -> str:
-    """Where tensors are saved with safetensors, which refuses what lies in another order: file and
-    line, "" where none are, or only such as were put in order in the same call.
-    """
+    """Where tensors are saved with safetensors that were not put in order in the same call."""
     places = (
         script.at(call)
         for script, call in program.calls()
@@ -95,9 +85,7 @@ def _is_put_in_order(script: Script, call: ast.Call) -> bool:
 
 
 def read_as_it_lies(program: Program) -> str:
-    """Where the memory of tensors is read whatever the order that they are in, or by strides that
-    training does not come to or that the program makes up: file and line, "" where it is not.
-    """
+    """Where the memory of tensors is read in whatever order, or by strides that are made up."""
     loops, _ = own_loops(program)
     ran = running(program, loops)
     places = (
@@ -114,9 +102,7 @@ def read_as_it_lies(program: Program) -> str:
 
 
 def _makes_up(script: Script, call: ast.Call) -> bool:
-    """Whether `call`, which gives strides, is given none that a tensor was asked for, nor a tensor
-    that was put in order: a term of a loss by the wrong elements may be too small to be seen in it.
-    """
+    """Whether `call` is given no strides that a tensor was asked for, nor a tensor in order."""
     given = [call.func, *given_to(call)]
     names = set[str]().union(*map(names_in, given))
     around = script.function(call) or script.tree
@@ -163,9 +149,7 @@ def _is_of_weights(call: ast.Call, weights: set[ast.AST]) -> bool:
 
 
 def _named_weights(script: Script) -> set[ast.AST]:
-    """Where a weight goes by the name that a loop over weights gives it, or a function that is
-    mapped over them.
-    """
+    """Where a weight has the name that a loop over weights, or a `map`, gives it."""
     found = set[ast.AST]()
     for node in script.nodes:
         inside: ast.AST = node

@@ -1,6 +1,4 @@
-"""Does the program change its working directory while it trains? Names that samples are read by may
-go by it, and it is each process's own: workers that live on stay where they were begun.
-"""
+"""Does the program change its working directory, which is each process's own, as it trains?"""
 
 import ast
 

@@ -136,10 +136,7 @@ def _check_meaning(program: Program, loop: TrainingLoop, call: Call, hand_step: 
 
 
 def _collates(call: Call) -> bool:
-    """Whether the loader may put its batches together by more than stacking: a mix of samples that
-    is drawn for each batch, padding to its longest. The patch asks for smaller batches, and does
-    not split those that were vetted.
-    """
+    """Whether batches may be more than stacked: smaller ones may then be no parts of the whole."""
     value = given_value(call, "collate_fn", LOADER)
     if value is None:
         return may_hide(call, "collate_fn")
@@ -225,9 +222,7 @@ def _loop_changes(loop: TrainingLoop, steps: int, drops_last: bool) -> list[Chan
 
 
 def _weighing(loader: str, index: str, steps: int, names: Sequence[str]) -> list[str]:
-    """Lines that give the last of `names` its value: this micro-batch's samples over those of its
-    group.
-    """
+    """Lines that give the last of `names` this micro-batch's share of its group's samples."""
     size, left, group, share = names
     return [
         f"{size} = {loader}.batch_size",

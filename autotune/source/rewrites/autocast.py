@@ -69,9 +69,7 @@ def autocast(program: Program, edit: Autocast) -> Program:
 
 
 def _check_bfloat16(program: Program, edit: Autocast, hand_step: str) -> None:
-    """Refuse where NumPy would be given bfloat16 that a module keeps, or what bfloat16 loses shows
-    in no loss so soon: at an epoch's end, perhaps, where no run that is timed comes.
-    """
+    """Refuse where NumPy would be given bfloat16, or what it loses shows in no loss so soon."""
     if edit.dtype != "bfloat16":
         return
     on_a_gpu = edit.device_type == "cuda"

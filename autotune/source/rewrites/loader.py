@@ -71,9 +71,7 @@ def _refuse_to_keep_workers(program: Program, at: Building, hand_step: str) -> N
 
 
 def _refuse_workers(program: Program, at: Building, edit: LoaderArgument, hand_step: str) -> None:
-    """Raises Refusal where workers, who read ahead and from copies, would deliver other samples, or
-    would be the program once more.
-    """
+    """Raises Refusal where workers would deliver other samples, or be the program once more."""
     if not edit.had_workers and (changed := changed_meanwhile(program, at)):
         what = f"what the loop may change of the dataset at {changed}"
         reason = f"workers, which make samples ahead, would see {what} too late or not at all"
@@ -112,9 +110,7 @@ def _dropped(at: Building, name: str, hand_step: str) -> list[Change]:
 
 
 def overridden(program: Program, edit: LoaderArgument) -> str:
-    """The code that gives the training DataLoader its `edit.name`, "" where that is a constant or
-    there is none: once `edit` is made, what it reads (an option, a configuration) is not asked.
-    """
+    """The code of the DataLoader's `edit.name`, no longer asked then; "" where it is constant."""
     at = building(program, edit.name, "")
     value = given_value(at.call, edit.name, at.signature)
     code = at.signature.defaults.get(edit.name, "") if value is None else at.call.script.code(value)

@@ -96,9 +96,7 @@ def _moves_models(program: Program, call: Call) -> bool:
 
 
 def _goes_anywhere(program: Program, call: Call) -> bool:
-    """Whether the copy is to a device that its function is given, outside of what trains: it may be
-    the way back to the host as well, where nothing waits for the copy.
-    """
+    """Whether it copies to a device that its function is given: it may be the way back, too."""
     function = call.script.function(call.node)
     named = [each.value for each in call.node.keywords if each.arg == "device"]
     target = next(iter([*call.node.args, *named]), None)

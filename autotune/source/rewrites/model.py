@@ -56,9 +56,7 @@ def _optimizers_of(program: Program, edit: ModelStatement) -> list[int]:
 
 
 def _is_of_another_class(program: Program, edit: ModelStatement, index: int) -> bool:
-    """Whether the model of this optimizer is seen to be built as one of another class of the
-    program's than that which `edit` is for.
-    """
+    """Whether this optimizer's model is seen to be of another own class than `edit` is for."""
     if not (edit.of and program.places.more_optimizers):
         return False
     try:
@@ -196,9 +194,7 @@ def _function_added(call: Call, code: str, hand_step: str) -> list[Change]:
 
 
 def _is_self(program: Program, call: Call, name: str) -> bool:
-    """Whether the class that `call` stands in is called `name`, or one of that name derives from
-    it, over others or not.
-    """
+    """Whether the class that `call` stands in is `name`, or one that it derives from."""
     around = call.script.class_round(call.node)
     inside = around.name if around else ""
     classes = classes_of(program)
@@ -207,9 +203,7 @@ def _is_self(program: Program, call: Call, name: str) -> bool:
 
 
 def _may_be_a_part(model: ast.expr, called: Collection[str]) -> bool:
-    """Whether `model` is an attribute of a variable (`net.fc`) and nothing that the file calls goes
-    by its name.
-    """
+    """Whether `model` is a variable's attribute (`net.fc`), and nothing called has its name."""
     if not isinstance(model, ast.Attribute) or not called:
         return False
     own = root_name(model) == "self"
@@ -246,9 +240,7 @@ def _own_variables(code: str, model: str) -> list[str]:
 
 
 def _spellings(code: str, model: str) -> list[str]:
-    """`code` as it may stand in a file that uses the names of its variables, and in one that does
-    not.
-    """
+    """`code` as it may stand in a file, with the names of its variables or second ones."""
     own = _own_variables(code, model)
     return [code, _renamed(code, {name: _SECOND_CHOICE + name for name in own})]
 

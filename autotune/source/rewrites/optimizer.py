@@ -112,9 +112,7 @@ def _refuse_read_gradients(program: Program, calls: Sequence[Call]) -> None:
 
 
 def _writes_gradients(call: Call) -> bool:
-    """Whether torch's `foreach` implementation of what `call` builds changes gradients in place
-    (torch.optim's `_multi_tensor_sgd` and the like, of torch 2.13), or may.
-    """
+    """Whether torch's `foreach` form of what `call` builds may change gradients in place (2.13)."""
     name = last_name(call.node.func)
     nesterov = next((each.value for each in call.node.keywords if each.arg == "nesterov"), None)
     asked = nesterov is not None and not (isinstance(nesterov, ast.Constant) and not nesterov.value)

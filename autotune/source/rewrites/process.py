@@ -128,9 +128,7 @@ def _same_switch(script: Script, statement: ast.stmt, wanted: ast.stmt) -> bool:
 
 
 def _unless_repeatable(script: Script, statement: ast.stmt, code: str) -> str:
-    """`code`, or beside a statement that asks for repeatable results (for a seed, say) what lets
-    cuDNN choose by time only where that one does not; "" where it always asks.
-    """
+    """`code`, or `not` the option beside it that asks for repeatable results; "" where always."""
     if _switch(statement, script.imports) != "torch.backends.cudnn.benchmark":
         return code
     beside = [at for at in script.block(statement) if at is not statement]
@@ -166,9 +164,7 @@ def _switch(statement: ast.stmt, imports: dict[str, str]) -> str:
 
 
 def _thrown(script: Script, statement: ast.stmt, code: str) -> list[Change]:
-    """What makes `statement`, which throws the same switch as `code`, throw it the same way;
-    nothing where there is no `code`.
-    """
+    """What makes `statement` throw the switch as `code` does; nothing where there is no `code`."""
     own = Script("", code)
     said = {read(each) for each in own.tree.body for read in (script.meaning, own.meaning)}
     match statement, own.tree.body:

@@ -100,9 +100,7 @@ def _hook(program: Program) -> Call | None:
 
 
 def _steps_elsewhere(program: Program, step: Call) -> bool:
-    """Whether the optimizer, by its name, steps on another line too: there gradients would be
-    scaled.
-    """
+    """Whether the optimizer, by its name, steps elsewhere too, where gradients are scaled."""
     name = last_name(_stepping(step.node))
     return any(
         is_method(node, "step")
@@ -114,9 +112,7 @@ def _steps_elsewhere(program: Program, step: Call) -> bool:
 
 
 def _is_of_another(script: Script, node: ast.Call, step: Call) -> bool:
-    """Whether `node` is a step of an optimizer that another function builds, or is given and clears
-    (it may be the same one), and has a backward pass of its own for.
-    """
+    """Whether `node` steps what its own function builds, or clears, and runs backward for."""
     function, stepping = script.function(node), _stepping(node)
     if function is None or step.node in ast.walk(function) or not isinstance(stepping, ast.Name):
         return False
@@ -132,9 +128,7 @@ def _is_of_another(script: Script, node: ast.Call, step: Call) -> bool:
 
 
 def _other_optimizer(program: Program, backward: Call, step: Call) -> str:
-    """What else the function of `backward` steps that may be an optimizer, by its name or by being
-    cleared, though it did not step when the program was seen.
-    """
+    """What else the function of `backward` steps that may be an optimizer, though unseen."""
     script, own = backward.script, last_name(_stepping(step.node))
     around = script.function(backward.node) or script.tree
     calls = [at for at in ast.walk(around) if isinstance(at, ast.Call)]
