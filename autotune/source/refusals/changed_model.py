@@ -8,8 +8,8 @@ from autotune.source.places import Call
 from autotune.source.program import Forbidden, Program
 from autotune.source.refusals.compiled import why_not_compiled
 from autotune.source.refusals.flat_writes import written_flat
+from autotune.source.refusals.loads import mixed_up
 from autotune.source.refusals.model_uses import handed_on, kept, merged
-from autotune.source.refusals.moments import is_any_fused, mixed_up
 from autotune.source.refusals.own_gradients import gradients_given
 from autotune.source.refusals.views import read_as_it_lies, saved_in_order, viewed_later
 
@@ -86,7 +86,7 @@ def check_uses(
         )
         by_hand = f"{hand_step}\nat {at}: .contiguous(memory_format=torch.channels_last) of those"
         raise call.refusal(reason, by_hand, Forbidden)
-    if edit.reordered and is_any_fused(program) and (reason := mixed_up(program, [call])):
+    if edit.reordered and (reason := mixed_up(program, [call])):
         raise call.refusal(reason, hand_step, Forbidden)
     if edit.replayed and (at := kept(program)):
         reason = f"what a model gives may be kept at {at}, and its next call may overwrite that"

@@ -160,3 +160,22 @@ def _given_in(script: Script, around: ast.AST) -> list[_Given]:
 def _is_of_self(place: ast.expr) -> bool:
     """Whether `place` is `self.name`."""
     return isinstance(place, ast.Attribute) and last_name(place.value) == "self"
+
+
+def mixed_up(program: Program, built: Sequence[Call]) -> str:
+    """Why weights of optimizers `built` so cannot be channels last where `program` asks for a fused
+    one; "" if they can.
+    """
+    fused = any(
+        isinstance(node, ast.keyword)
+        and node.arg == "fused"
+        and not (isinstance(node.value, ast.Constant) and not node.value.value)
+        for _, node in program.nodes()
+    )
+    for load in loads_of(program, built) if fused else ():
+        return (
+            f"an optimizer is given a state ({ast.unparse(load.node.func)}), whose averages may "
+            "lie in the usual order: a fused one goes through them and through weights that are "
+            "channels last as they lie in memory, and would mix up which is whose"
+        )
+    return ""
