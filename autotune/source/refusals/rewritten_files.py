@@ -1,4 +1,6 @@
-"""Where a training writes a file that samples are made from: workers read it at other times."""
+"""Where a training writes a file that samples are made from, which workers read at other times, or
+making samples writes into one that was opened before, of which each worker has a copy.
+"""
 
 import ast
 import re
@@ -9,7 +11,7 @@ from autotune.source.loops.around_training import own_loops, running
 from autotune.source.named import calls_named, values_by_name
 from autotune.source.program import Program
 from autotune.source.reach import calls_in, functions_named, is_bound, told
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, last_name, stored_names
 
 # The methods by which samples are asked for, or chosen.
 _MAKING = frozenset(("__getitem__", "__getitems__", "__iter__", "__next__"))
@@ -33,6 +35,9 @@ _FILE = re.compile(r"[^/\\\s.][^/\\\s]*\.\w{1,8}$")  # how a text ends that name
 _READ_TABLE = re.compile(r"\bFROM\s+(\w+)", re.IGNORECASE)
 _WRITTEN_TABLE = re.compile(r"\b(?:UPDATE|INTO|DELETE\s+FROM)\s+(\w+)", re.IGNORECASE)
 _DEEP = 4  # so many variables a file's name is followed through
+_WRITERS = frozenset(("write", "writelines", "writerow", "writerows"))
+# What writes at once, and to no file of the program's.
+_SCREENS = frozenset(("stdout", "stderr", "tqdm", "trange", "pbar", "bar", "progress"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,3 +230,34 @@ def _assigned(program: Program, script: Script, of: ast.expr) -> Iterator[tuple[
                     known = True
             if known:
                 yield other, value
+
+
+def written_by_samples(program: Program) -> str:
+    """Where a method that makes samples writes into a file that it has not opened itself."""
+    makers = making(program)
+    for script, function in program.functions():
+        if function not in makers:
+            continue
+        own = stored_names(ast.Module(function.body, []))
+        for call in calls_in(function):
+            if any(_outlives(each, own) for each in _written_by(call)):
+                return script.at(call)
+    return ""
+
+
+def _written_by(call: ast.Call) -> Iterator[ast.expr]:
+    """The files that `call` writes into."""
+    match call.func:
+        case ast.Attribute(value=of, attr=name) if name in _WRITERS:
+            yield of
+        case ast.Name(id="print"):
+            yield from (each.value for each in call.keywords if each.arg == "file")
+        case ast.Attribute(attr="dump"):
+            yield from call.args[1:2]
+
+
+def _outlives(file: ast.expr, own: set[str]) -> bool:
+    """Whether it is an attribute, or a variable that the function does not set itself."""
+    if not isinstance(file, ast.Attribute | ast.Name) or last_name(file) in _SCREENS:
+        return False
+    return isinstance(file, ast.Attribute) or file.id not in own
