@@ -39,7 +39,7 @@ from autotune.source.refusals.settings import Setting, Training
 from autotune.source.refusals.shared_caches import filled_by_several
 from autotune.source.refusals.shared_out import shared_out_rounded_down
 from autotune.source.refusals.short_numbers import rare_chance, running_values
-from autotune.source.refusals.thread_counts import counted_by_workers
+from autotune.source.refusals.own_process import counted_by_workers
 from autotune.source.refusals.tolerances import small_error
 from autotune.source.script import last_name, tree_of
 from autotune.workload.program.imported import imported_files

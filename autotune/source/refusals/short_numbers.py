@@ -7,7 +7,7 @@ from autotune.source.named import values_by_name
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.refusals.kept_inside import FORWARD, forward_methods, kept_in, may_be_short
-from autotune.source.script import Function, last_name, stored_names, straight
+from autotune.source.script import Function, Script, last_name, stored_names, straight
 
 # Random numbers in [0, 1) in the format of what they are drawn for; bfloat16 has those of 256.
 _LIKE = frozenset(("rand_like", "uniform_"))
@@ -16,6 +16,9 @@ _FLOAT32 = frozenset(("FloatTensor", "Tensor", "empty", "zeros", "ones"))
 # What keeps numbers from 0 and 1.
 _BOUNDING = frozenset(("clamp", "clamp_", "clamp_min", "clip", "add", "maximum"))
 _OFTEN = 1 / 32  # what bfloat16 takes to be up to an eighth more
+# Of float32. What rounds to no number of it is zero in it with denormal ones, too.
+_SMALLEST, SMALLEST_NORMAL = 2.0**-150, 2.0**-126
+ZERO_IN_BFLOAT16 = 2.0**-134  # what is smaller
 
 
 def rare_chance(program: Program) -> str:
@@ -131,3 +134,30 @@ def _moves_on(value: ast.expr, name: str) -> bool:
     if isinstance(value, ast.BinOp):
         return _mentions(value, name)
     return any(last_name(call.func) == "lerp" and _mentions(call, name) for call in calls_in(value))
+
+
+def denormal_constant(program: Program, below: float = SMALLEST_NORMAL) -> str:
+    """Where the program has one, `below` this: taken for zero, it would keep nothing finite."""
+    places = (
+        script.at(at)
+        for script, at in program.nodes()
+        if isinstance(at, ast.Constant) and isinstance(at.value, float)
+        if _SMALLEST <= at.value < below
+        if not (below == ZERO_IN_BFLOAT16 and _is_added_to_float32(script, at))
+    )
+    return next(places, "")
+
+
+def _is_added_to_float32(script: Script, number: ast.expr) -> bool:
+    """Whether it is added to what is cast to float32 there: autocast leaves sums in that."""
+    match next(script.ancestors(number), None):
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            other = right if left is number else left
+        case _:
+            return False
+    match other:
+        case ast.Call(func=ast.Attribute(attr="float"), args=[], keywords=[]):
+            return True
+        case ast.Call(func=ast.Attribute(attr="to"), args=[dtype]):
+            return last_name(dtype) in ("float32", "float")
+    return False

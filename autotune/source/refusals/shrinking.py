@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from autotune.source.program import Program
 from autotune.source.reach import is_bound
+from autotune.source.refusals.short_numbers import SMALLEST_NORMAL
 from autotune.source.refusals.shrunk import shrunk
-from autotune.source.refusals.small_numbers import SMALLEST_NORMAL
 from autotune.source.script import (
     Function,
     Script,

@@ -17,8 +17,12 @@ from autotune.source.program import Change, Forbidden, Program, Refusal
 from autotune.source.refusals.arrays import given_to_numpy
 from autotune.source.refusals.gathering import SAME_FORMAT, kept_outcome
 from autotune.source.refusals.mixed_formats import put_in_a_branch
-from autotune.source.refusals.short_numbers import rare_chance, running_values
-from autotune.source.refusals.small_numbers import ZERO_IN_BFLOAT16, denormal_constant
+from autotune.source.refusals.short_numbers import (
+    ZERO_IN_BFLOAT16,
+    denormal_constant,
+    rare_chance,
+    running_values,
+)
 from autotune.source.refusals.tolerances import small_error
 from autotune.source.rewrites.outputs import model_calls, outputs_in_float32
 from autotune.source.rewrites.scaler import scaler_by_hand, with_scaler

@@ -18,10 +18,9 @@ from autotune.source.loops.before_training import (
 )
 from autotune.source.meanings import meaning, qualified
 from autotune.source.program import Change, Forbidden, Program, Refusal
-from autotune.source.refusals.own_memory import memory_asked
+from autotune.source.refusals.own_process import counted_by_threads, forked_with_one, memory_asked
+from autotune.source.refusals.short_numbers import denormal_constant
 from autotune.source.refusals.shrinking import asked_whether_zero
-from autotune.source.refusals.small_numbers import denormal_constant
-from autotune.source.refusals.thread_counts import counted_by_threads, forked_with_one
 from autotune.source.script import Script, first_line, parse
 
 _REPEATABLE = ("deterministic", "use_deterministic_algorithms")

@@ -1,4 +1,4 @@
-"""Where a program goes by how many threads it has, or workers its loader, or forks with one."""
+"""Where a program goes by its threads, workers or memory, or forks with one thread."""
 
 import ast
 import re
@@ -26,6 +26,12 @@ _HARMLESS = frozenset(
         *("set_description", "set_description_str", "set_postfix", "set_postfix_str"),
     )
 )
+# Of psutil and the standard library.
+_MEMORY = frozenset(("memory_info", "memory_full_info", "memory_percent", "virtual_memory"))
+_USAGE, _PEAK, _PLACE = "getrusage", "ru_maxrss", 2  # which tells of time and else, too
+_PROFILER = "memory_profiler.memory_usage"  # a table's `memory_usage()` is of the table alone
+# Files of the kernel's, and lines in them.
+_KERNEL = ("/statm", "/smaps", "smaps_rollup", "/proc/self/status", "/proc/meminfo", "VmRSS")
 
 
 def counted_by_threads(program: Program) -> str:
@@ -37,17 +43,15 @@ def counted_by_threads(program: Program) -> str:
         for call in script.calls
         if script.qualified(call.func).rpartition(".")[2] in _ASKS
     ]
-    harmless = only_told(program) if asked else set[ast.AST]()
-    return next((script.at(call) for script, call in asked if call not in harmless), "")
+    return _first_heeded(program, asked)
 
 
 def counted_by_workers(program: Program) -> str:
     """Where a loader's workers are counted, other than to tell it or to build another so."""
     asked = [(script, at) for script, at in program.nodes() if _asks_for_workers(at)]
-    harmless = only_told(program) if asked else set[ast.AST]()
-    for script in {script for script, _ in asked}:
-        harmless |= {part for at in script.nodes for part in _passed(at)}
-    return next((script.at(node) for script, node in asked if node not in harmless), "")
+    files = {script for script, _ in asked}
+    passed = {part for script in files for at in script.nodes for part in _passed(at)}
+    return _first_heeded(program, [each for each in asked if each[1] not in passed])
 
 
 def _asks_for_workers(node: ast.AST) -> bool:
@@ -102,12 +106,19 @@ def _spawns(call: ast.Call) -> bool:
     return last_name(call.func) in _SAY_HOW and names in (["spawn"], ["forkserver"])
 
 
+def _first_heeded(program: Program, asked: Sequence[tuple[Script, ast.AST]]) -> str:
+    """The first of what is `asked` that is not only told; what a file says is read first."""
+    told = only_told(program) if asked else set[ast.AST]()
+    heeded = (each for each in asked if isinstance(each[1], ast.Constant) or each[1] not in told)
+    return next((script.at(node) for script, node in heeded), "")
+
+
 def only_told(program: Program) -> set[ast.AST]:
     """What is inside a text or a call that tells or sets it, and what is kept for those alone."""
     found, keeping = set[ast.AST](), list[tuple[Script, list[ast.AST]]]()
     for script in program.scripts.values():
         keeping.append((script, [at for at in script.nodes if isinstance(at, _KEEPING)]))
-        told: list[ast.AST] = [call for call in script.calls if _tells(call)]
+        told: list[ast.AST] = [at for at in script.calls if last_name(at.func) in _HARMLESS]
         told += [at for at in script.nodes if isinstance(at, ast.JoinedStr)]
         found.update(part for at in told for part in ast.walk(at))
     others = [each for script in program.scripts.values() for each in _of_others(script)]
@@ -159,5 +170,45 @@ def _is_told(program: Program, script: Script, returned: ast.Return, told: Set[a
     return bool(calls) and all(call in told for call in calls)
 
 
-def _tells(call: ast.Call) -> bool:
-    return last_name(call.func) in _HARMLESS
+def memory_asked(program: Program) -> str:
+    """Where the program asks how much memory there is, or it has, other than to tell it."""
+    return _first_heeded(program, list(_asked(program)))
+
+
+def _asked(program: Program) -> Iterator[tuple[Script, ast.expr]]:
+    """What asks for it, or names where the kernel says it."""
+    for script, node in program.nodes():
+        match node:
+            case ast.Call(func=function) if last_name(function) == _USAGE:
+                yield from ((script, at) for at in _uses_of(script, node) if _may_ask(script, at))
+                continue
+            case ast.Call(func=function):
+                asks = last_name(function) in _MEMORY or script.qualified(function) == _PROFILER
+            case ast.Attribute(attr=name):
+                asks = name == _PEAK
+            case ast.Constant(value=str(text)):
+                asks = len(text) < 100 and any(each in text for each in _KERNEL)
+            case _:
+                continue
+        if asks:
+            yield script, node
+
+
+def _uses_of(script: Script, usage: ast.Call) -> list[ast.expr]:
+    """Where the file has what `usage` gives: there, or under the name that it is given."""
+    match next(script.ancestors(usage)):
+        case ast.Assign(targets=[ast.Name() | ast.Attribute() as target]):
+            named = (at for at in script.nodes if isinstance(at, ast.Name | ast.Attribute))
+            loaded = (at for at in named if isinstance(at.ctx, ast.Load))
+            return [at for at in loaded if last_name(at) == last_name(target)]
+    return [usage]
+
+
+def _may_ask(script: Script, usage: ast.expr) -> bool:
+    """Whether another part of `usage` than of time and the like is taken, but by its name."""
+    match next(script.ancestors(usage)):
+        case ast.Attribute(attr=name):
+            return not name.startswith("ru_")
+        case ast.Subscript(slice=ast.Constant(value=place)):
+            return place == _PLACE
+    return True
