@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from autotune.source.edits import Place
-from autotune.source.loops.around_training import loops_of_training, running_within
+from autotune.source.loops.around_training import running_in_training
 from autotune.source.loops.evaluation import is_without_gradients
 from autotune.source.program import Program
 from autotune.source.reach import callers
@@ -24,8 +24,7 @@ def later_loader(program: Program, built: Sequence[Place]) -> str:
     built one; those of a function that trains another training's; and what goes by a name of
     held-out data trains nothing, nor what a function draws from that computes no gradients.
     """
-    inner, outer = loops_of_training(program)
-    ran, training = running_within(program, [*inner, *outer]), callers(program, "backward")
+    ran, training = running_in_training(program), callers(program, "backward")
     others = _instead(program, built)
     places = (
         script.at(call)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from autotune.source.blocks import Block, blocks
 from autotune.source.edits import Place
-from autotune.source.loops.around_training import loops_of_training, running_within
+from autotune.source.loops.around_training import running_in_training
 from autotune.source.loops.counters import SAYING
 from autotune.source.loops.settled import is_option, settled
 from autotune.source.program import Program
@@ -28,8 +28,7 @@ _TELLS = SAYING | {"close", "error", "exit", "flush", "warn"}
 
 def not_come_to(program: Program, places: Iterable[Place]) -> list[tuple[str, str]]:
     """The blocks at `places` that the training may yet come to: each one's place and condition."""
-    inner, outer = loops_of_training(program)
-    ran = running_within(program, [*inner, *outer])
+    ran = running_in_training(program)
     fixed = settled(program, ran)
     return [
         (f"{os.path.basename(place.path)}:{place.line}", _said(block))

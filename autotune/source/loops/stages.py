@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator, Set
 
-from autotune.source.loops.around_training import running_within
+from autotune.source.loops.around_training import loops_of_one_training, running_within
 from autotune.source.loops.coefficients import coefficients
 from autotune.source.loops.condition import code_in, given_code
 from autotune.source.loops.how_far import (
@@ -20,7 +20,6 @@ from autotune.source.loops.late_terms import losses_of, without
 from autotune.source.loops.later_loader import HELD_OUT
 from autotune.source.loops.later_passes import Passes
 from autotune.source.loops.loss import BACKWARDS
-from autotune.source.loops.one_training import loops_of_one_training
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.script import Function, Script, covers, last_name, names_in, stored_names

@@ -4,9 +4,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from autotune.source.loops.around_training import loops_of_training
+from autotune.source.loops.around_training import leading_to, loops_of_training
 from autotune.source.program import Program
-from autotune.source.reach import argument, callers, calls_in, is_bound
+from autotune.source.reach import argument, calls_in, is_bound
 from autotune.source.script import (
     Function,
     Script,
@@ -35,13 +35,7 @@ def swept_sizes(program: Program) -> str:
     place, loops = program.places.optimizer, loops_of_training(program)
     if place is None:
         return ""
-    holders = {
-        name
-        for script in program.scripts.values()
-        for loop in (*loops[0], *loops[1])
-        if (function := script.function(loop)) is not None
-        for name in callers(program, function.name)
-    }
+    holders = leading_to(program, [*loops[0], *loops[1]])
     trains = [
         (script, at)
         for script, at in program.functions()

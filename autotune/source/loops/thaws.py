@@ -4,7 +4,12 @@ import ast
 from collections.abc import Set
 
 from autotune.source.calls.writes import assigned
-from autotune.source.loops.around_training import loops_of_training, running, running_within
+from autotune.source.loops.around_training import (
+    loops_of_training,
+    running,
+    running_in_training,
+    running_within,
+)
 from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.reach import argument, calls_in, defaults_of, is_bound
@@ -50,8 +55,7 @@ def thawed_later(program: Program) -> str:
 
 def replaced_later(program: Program) -> str:
     """Where other weights are put into a model as it trains, by cutting or growing it."""
-    inner, outer = loops_of_training(program)
-    ran = running_within(program, [*inner, *outer])
+    ran = running_in_training(program)
     found = [
         (script, node)
         for script, node in program.calls()

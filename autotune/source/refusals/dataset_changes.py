@@ -10,8 +10,8 @@ from autotune.source.calls.writes import assigned, written_into
 from autotune.source.loops.around_training import (
     loops_of_training,
     running,
+    running_in_training,
     running_meanwhile,
-    running_within,
 )
 from autotune.source.loops.later_loader import HELD_OUT
 from autotune.source.program import Program, Refusal
@@ -69,8 +69,7 @@ def changed_in_training(program: Program) -> str:
         at = building(program, "num_workers", "")
     except Refusal:  # which it is cannot be told
         return ""
-    inner, outer = loops_of_training(program)
-    ran = running_within(program, [*inner, *outer])
+    ran = running_in_training(program)
     return _changed_in(program, ran - _made_or_tried(program), at, _DRAWN_ANEW)
 
 

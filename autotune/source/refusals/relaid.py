@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from autotune.source.loops.around_training import loops_of_training, running_within
+from autotune.source.loops.around_training import running_in_training
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.script import Script, last_name, names_in, parameters
@@ -24,8 +24,7 @@ _FROM_ONE_ROW = "vector_to_parameters"  # weights that lie channels last do not 
 
 def relaid(program: Program) -> str:
     """Where the training sets `weight.data` (or `set_`) to what may lie in another order."""
-    inner, outer = loops_of_training(program)
-    ran = running_within(program, [*inner, *outer])
+    ran = running_in_training(program)
     for script, node in program.nodes():
         if node in ran and _relays(script, node):
             return script.at(node)
