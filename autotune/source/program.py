@@ -106,6 +106,11 @@ class Program:
         return self.scripts[place.path], place.line
 
 
+def first_of(found: Iterable[tuple[Script, ast.AST]]) -> str:
+    """File and line of the first that was `found`, "" of none."""
+    return next((script.at(node) for script, node in found), "")
+
+
 def parsed(sources: Mapping[str, str], places: Places, main: str) -> Program:
     """The program of `sources` (texts by absolute path), of which `main` is the main script."""
     scripts: dict[str, Script] = {}

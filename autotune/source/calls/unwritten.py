@@ -2,7 +2,7 @@
 
 import ast
 
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.script import Script, last_name
 
 _GIVES = frozenset(
@@ -17,10 +17,9 @@ _OF_SIZES = frozenset(
 
 def unwritten(program: Program) -> str:
     """File and line where the program first takes such memory and does not fill it at once."""
-    for script, call in program.calls():
-        if _is_unwritten(call) and not _is_filled(script, call):
-            return script.at(call)
-    return ""
+    return first_of(
+        each for each in program.calls() if _is_unwritten(each[1]) and not _is_filled(*each)
+    )
 
 
 def _is_unwritten(call: ast.Call) -> bool:

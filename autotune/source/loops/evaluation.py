@@ -6,7 +6,7 @@ from autotune.source.calls.called import called_models
 from autotune.source.loops.around_training import loops_of_one_training, running_within
 from autotune.source.loops.loss import BACKWARDS, WITHOUT_GRADIENTS
 from autotune.source.named import calls_named
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.reach import argument_code, calls_in
 from autotune.source.script import LOOPS, Function, Script, covers, given_to, is_method, last_name
 
@@ -148,13 +148,12 @@ def gone_over(program: Program) -> str:
     """Where the loops over epochs call a model of the steps in a loop without gradients."""
     inner, outer = loops_of_one_training(program)
     ran = running_within(program, [*inner, *outer]) - running_within(program, inner)
-    calls = (
-        script.at(call)
+    return first_of(
+        (script, call)
         for script, call in program.calls()
         if call in ran and _is_in_a_loop(script, call, outer) and _has_none(script, call)
         if _calls_a_model(program, script, call)
     )
-    return next(calls, "")
 
 
 def _is_in_a_loop(script: Script, call: ast.Call, outer: list[ast.AST]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from autotune.source.edits import Place
 from autotune.source.loops.around_training import running_in_training
 from autotune.source.loops.evaluation import is_without_gradients
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.reach import callers
 from autotune.source.script import Function, Script, covers, last_name, names_in, stored_names
 
@@ -26,8 +26,8 @@ def later_loader(program: Program, built: Sequence[Place]) -> str:
     """
     ran, training = running_in_training(program), callers(program, "backward")
     others = _instead(program, built)
-    places = (
-        script.at(call)
+    return first_of(
+        (script, call)
         for script, call in program.calls()
         if call in ran and last_name(call.func) == "DataLoader"
         if not any(at.path == script.path and covers(call, at.line) for at in built)
@@ -37,7 +37,6 @@ def later_loader(program: Program, built: Sequence[Place]) -> str:
             name in training or HELD_OUT.search(name.lower()) for name in _names(script, call)
         )
     )
-    return next(places, "")
 
 
 def _instead(program: Program, built: Sequence[Place]) -> set[ast.AST]:

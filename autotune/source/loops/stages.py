@@ -20,7 +20,7 @@ from autotune.source.loops.late_terms import losses_of, without
 from autotune.source.loops.later_loader import HELD_OUT
 from autotune.source.loops.later_passes import Passes
 from autotune.source.loops.loss import BACKWARDS
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.reach import calls_in
 from autotune.source.script import Function, Script, covers, last_name, names_in, stored_names
 
@@ -42,8 +42,7 @@ def later_stage(program: Program) -> str:
     amount that is computed from an epoch or a step; and passes that have not come, under a
     condition on what the training itself changes.
     """
-    places = (script.at(node) for script, node in later_stages(program))
-    return next(places, "")
+    return first_of(later_stages(program))
 
 
 def later_stages(program: Program) -> Iterator[tuple[Script, ast.If | ast.Assign | ast.For]]:

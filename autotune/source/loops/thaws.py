@@ -11,7 +11,7 @@ from autotune.source.loops.around_training import (
     running_within,
 )
 from autotune.source.named import calls_named
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.reach import argument, calls_in, defaults_of, is_bound
 from autotune.source.script import (
     Function,
@@ -45,12 +45,11 @@ def thawed_later(program: Program) -> str:
         return ""
     inner, outer = loops_of_training(program)
     between = running_within(program, outer) - running(program, inner)
-    places = (
-        script.at(node)
+    return first_of(
+        (script, node)
         for script, node in program.nodes()
         if node in between and _thaws(program, script, node, between)
     )
-    return next(places, "")
 
 
 def replaced_later(program: Program) -> str:
@@ -62,12 +61,11 @@ def replaced_later(program: Program) -> str:
         if node in ran and last_name(node.func) in _REPLACE
     ]
     making = _making(program) if found else set()
-    places = (
-        script.at(node)
+    return first_of(
+        (script, node)
         for script, node in found
         if making.isdisjoint(_functions_round(script, node)) and not _is_apart(script, node)
     )
-    return next(places, "")
 
 
 def _is_apart(script: Script, made: ast.Call) -> bool:

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from autotune.source.calls.writes import whole_of, written_into
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.reach import functions_named
 from autotune.source.refusals.rewritten_files import making
 from autotune.source.script import Function, Script, last_name
@@ -28,7 +28,7 @@ def written_flat(program: Program) -> str:
     ]
     makers = making(program) if found else set[Function]()
     sampled = {at for each in makers for at in ast.walk(each)}
-    return next((script.at(node) for script, node in found if node not in sampled), "")
+    return first_of(each for each in found if each[1] not in sampled)
 
 
 def _targets(node: ast.AST) -> Iterator[ast.expr]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from autotune.source.loops.loss import GATHERING
 from autotune.source.named import calls_named
 from autotune.source.places import Call, backward_call, step_call
-from autotune.source.program import Program, Refusal
+from autotune.source.program import Program, Refusal, first_of
 from autotune.source.reach import reached
 from autotune.source.refusals.gathering import SAME_MEMORY
 from autotune.source.script import Function, Script, is_none, last_name, stored_names
@@ -66,10 +66,11 @@ def _is_of_gradient(value: ast.expr) -> bool:
 def gradients_read(program: Program) -> str:
     """Where a weight's gradient is read, but to ask for it, or between backward and the step."""
     before = _before_step(program)
-    for script, node in _reads(program):
-        if not (_is_used_up(script, node) and _runs_in(program, script, node, before, set())):
-            return script.at(node)
-    return ""
+    return first_of(
+        (script, node)
+        for script, node in _reads(program)
+        if not (_is_used_up(script, node) and _runs_in(program, script, node, before, set()))
+    )
 
 
 def cleared_ones_read(program: Program, clearing: Call) -> str:

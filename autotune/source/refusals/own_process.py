@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from autotune.source.calls.building import NEEDS_WORKERS
 from autotune.source.named import calls_named
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.script import Script, last_name, root_name
 
 _ASKS = ("get_num_threads", "get_num_interop_threads")
@@ -88,8 +88,9 @@ def forked_with_one(program: Program) -> str:
     classes = {at.name for _, at in program.classes()}
     own = [call for _, call in calls if isinstance(call.func, ast.Name) and call.func.id in classes]
     forks = ((at, call) for at, call in calls if last_name(call.func) in _FORKS and call not in own)
-    places = (at.at(call) for at, call in forks if at.qualified(call.func) not in _ASKS_OF_ITSELF)
-    return next(places, "")
+    return first_of(
+        (at, call) for at, call in forks if at.qualified(call.func) not in _ASKS_OF_ITSELF
+    )
 
 
 def _sets_one(call: ast.Call) -> bool:
@@ -110,7 +111,7 @@ def _first_heeded(program: Program, asked: Sequence[tuple[Script, ast.AST]]) -> 
     """The first of what is `asked` that is not only told; what a file says is read first."""
     told = only_told(program) if asked else set[ast.AST]()
     heeded = (each for each in asked if isinstance(each[1], ast.Constant) or each[1] not in told)
-    return next((script.at(node) for script, node in heeded), "")
+    return first_of(heeded)
 
 
 def only_told(program: Program) -> set[ast.AST]:

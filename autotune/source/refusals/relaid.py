@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from autotune.source.loops.around_training import running_in_training
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.reach import calls_in
 from autotune.source.script import Script, last_name, names_in, parameters
 
@@ -25,10 +25,7 @@ _FROM_ONE_ROW = "vector_to_parameters"  # weights that lie channels last do not 
 def relaid(program: Program) -> str:
     """Where the training sets `weight.data` (or `set_`) to what may lie in another order."""
     ran = running_in_training(program)
-    for script, node in program.nodes():
-        if node in ran and _relays(script, node):
-            return script.at(node)
-    return ""
+    return first_of(each for each in program.nodes() if each[1] in ran and _relays(*each))
 
 
 def _relays(script: Script, node: ast.AST) -> bool:

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator, Set
 
 from autotune.source.named import values_by_name
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.reach import calls_in
 from autotune.source.refusals.kept_inside import FORWARD, forward_methods, kept_in, may_be_short
 from autotune.source.script import Function, Script, last_name, stored_names, straight
@@ -138,14 +138,13 @@ def _moves_on(value: ast.expr, name: str) -> bool:
 
 def denormal_constant(program: Program, below: float = SMALLEST_NORMAL) -> str:
     """Where the program has one, `below` this: taken for zero, it would keep nothing finite."""
-    places = (
-        script.at(at)
+    return first_of(
+        (script, at)
         for script, at in program.nodes()
         if isinstance(at, ast.Constant) and isinstance(at.value, float)
         if _SMALLEST <= at.value < below
         if not (below == ZERO_IN_BFLOAT16 and _is_added_to_float32(script, at))
     )
-    return next(places, "")
 
 
 def _is_added_to_float32(script: Script, number: ast.expr) -> bool:

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.reach import is_bound
 from autotune.source.refusals.short_numbers import SMALLEST_NORMAL
 from autotune.source.refusals.shrunk import shrunk
@@ -39,13 +39,12 @@ def asked_whether_zero(program: Program) -> str:
     if not known:
         return ""
     text.follow(known)
-    places = (
-        script.at(node)
+    return first_of(
+        (script, node)
         for script, node in text.nodes
         for asked in _asked(script, node)
         if text.mentions(script, asked, known)
     )
-    return next(places, "")
 
 
 def _asked(script: Script, node: ast.AST) -> Iterator[ast.expr]:

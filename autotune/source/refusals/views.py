@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from autotune.source.loops.around_training import own_loops, running
 from autotune.source.loops.stages import later_stages
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.reach import calls_in
 from autotune.source.refusals.gathering import is_merged
 from autotune.source.script import Function, Script, given_to, last_name, names_in, stored_names
@@ -66,12 +66,11 @@ def _viewed_in_stages(program: Program, loops: Sequence[ast.AST]) -> Iterator[st
 
 def saved_in_order(program: Program) -> str:
     """Where tensors are saved with safetensors that were not put in order in the same call."""
-    places = (
-        script.at(call)
+    return first_of(
+        (script, call)
         for script, call in program.calls()
         if script.qualified(call.func) in _SAFETENSORS and not _is_put_in_order(script, call)
     )
-    return next(places, "")
 
 
 def _is_put_in_order(script: Script, call: ast.Call) -> bool:
@@ -88,8 +87,8 @@ def read_as_it_lies(program: Program) -> str:
     """Where the memory of tensors is read in whatever order, or by strides that are made up."""
     loops, _ = own_loops(program)
     ran = running(program, loops)
-    places = (
-        script.at(call)
+    return first_of(
+        (script, call)
         for script, call in program.calls()
         if _is_read(script, call)
         or (
@@ -98,7 +97,6 @@ def read_as_it_lies(program: Program) -> str:
             and (call not in ran or _makes_up(script, call))
         )
     )
-    return next(places, "")
 
 
 def _makes_up(script: Script, call: ast.Call) -> bool:

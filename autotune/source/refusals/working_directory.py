@@ -3,7 +3,7 @@
 import ast
 
 from autotune.source.loops.around_training import loops_of_training, running_within
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.script import last_name
 
 _CHANGES = "chdir"  # os.chdir, contextlib.chdir
@@ -22,4 +22,4 @@ def changed_directory(program: Program) -> str:
     inner, outer = loops_of_training(program)
     loops: list[ast.AST] = [at for at in (*inner, *outer) if isinstance(at, ast.For | ast.While)]
     ran = running_within(program, loops)
-    return next((script.at(call) for script, call in calls if call in ran), "")
+    return first_of(each for each in calls if each[1] in ran)
