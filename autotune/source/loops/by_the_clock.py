@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from autotune.source.loops.around_training import loops_of_training
-from autotune.source.loops.endings import ending_tests
+from autotune.source.loops.beginnings import ending_tests
 from autotune.source.program import Program
 from autotune.source.script import Script, last_name
 

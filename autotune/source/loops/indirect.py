@@ -4,11 +4,10 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from autotune.source.loops.averages import averages, moves_weights
 from autotune.source.loops.condition import given_code
-from autotune.source.loops.groups import touches_groups
 from autotune.source.loops.kinds import Kinds
 from autotune.source.loops.loss import BACKWARDS, CLIPS
+from autotune.source.loops.weights import averages, moves_weights, touches_groups
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.script import Function, Script, is_method, last_name, shared_names

@@ -4,15 +4,18 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autotune.source.loops.averages import averages, moves_weights
 from autotune.source.loops.counters import deciding_counter, goes_by_index, saying_functions
-from autotune.source.loops.exits import may_leave
 from autotune.source.loops.forward import backwards_in_loop, is_zero_grad
-from autotune.source.loops.groups import only_reads_groups, touches_groups
 from autotune.source.loops.indirect import Called, called_in, stored_by, unusual_calls
 from autotune.source.loops.iteration import enumerate_of, loader_of
-from autotune.source.loops.loop import TrainingLoop, own_nodes, receiver_code
+from autotune.source.loops.loop import TrainingLoop, may_leave, own_nodes, receiver_code
 from autotune.source.loops.loss import CLIPS, loss_names
+from autotune.source.loops.weights import (
+    averages,
+    moves_weights,
+    only_reads_groups,
+    touches_groups,
+)
 from autotune.source.places import backward_and_step, refusal
 from autotune.source.program import Program
 from autotune.source.script import Function, Script, given_to, is_method, last_name

@@ -5,8 +5,15 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from autotune.source.calls.by_name import is_module, set_by_name
-from autotune.source.calls.writes import assigned, keys_set, shown_by, whole_of, written_into
+from autotune.source.calls.writes import (
+    assigned,
+    is_module,
+    keys_set,
+    set_by_name,
+    shown_by,
+    whole_of,
+    written_into,
+)
 from autotune.source.edits import Place
 from autotune.source.handed_on import gone_on_with, registered
 from autotune.source.loops.around_training import (

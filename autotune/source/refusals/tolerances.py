@@ -5,7 +5,7 @@ import re
 from collections.abc import Set
 
 from autotune.source.loops.around_training import loops_of_training, running_within
-from autotune.source.loops.endings import ending_tests
+from autotune.source.loops.beginnings import ending_tests
 from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.script import Script, last_name

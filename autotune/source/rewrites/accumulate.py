@@ -14,10 +14,9 @@ from autotune.source.calls.keywords import given_value, operand, set_argument
 from autotune.source.calls.spreads import holder_of, may_hide
 from autotune.source.edits import Accumulate
 from autotune.source.insertions import at_top, under
-from autotune.source.loops.exits import put_off
 from autotune.source.loops.late_terms import late_term
 from autotune.source.loops.lengths import counts_batches
-from autotune.source.loops.loop import TrainingLoop
+from autotune.source.loops.loop import TrainingLoop, put_off
 from autotune.source.loops.loss import adds_up_at
 from autotune.source.loops.other_loaders import builds_several, other_loaders, wrapper_of
 from autotune.source.loops.training_loop import training_loop

@@ -18,8 +18,7 @@ from autotune.source.loops.other_loaders import builds_several
 from autotune.source.program import Change, Forbidden, Program
 from autotune.source.refusals.dataset_changes import changed_later, changed_meanwhile
 from autotune.source.refusals.own_process import counted_by_workers
-from autotune.source.refusals.run_anew import run_anew
-from autotune.source.refusals.working_directory import changed_directory
+from autotune.source.refusals.workers import changed_directory, run_anew
 
 # A function that builds the loaders of training, validation and test; more are another matter.
 MOST_OTHERS = 3

@@ -1,9 +1,11 @@
-"""A cache on disk, filled as samples are read: two workers may write one file of it at once."""
+"""What several workers would share badly: files of a cache that are filled, parts of a stream."""
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from autotune.source.calls.writes import given_values
 from autotune.source.named import functions_by_name
 from autotune.source.program import Program
 from autotune.source.reach import argument, calls_in, is_bound
@@ -21,6 +23,10 @@ _CAREFUL = frozenset(
 )
 # What finds one of a few for many: the shard of a sample.
 _GROUPING = frozenset(("divmod", "bisect", "bisect_left", "bisect_right", "searchsorted"))
+_NUMBER = "num_workers"  # as torch calls it
+_ROUND_DOWN = frozenset(("int", "floor"))
+_ROUND_UP = frozenset(("ceil", "divmod", "array_split"))
+_OF_A_BUFFER = re.compile(r"buf|prefetch|queue|cache|memory", re.IGNORECASE)
 
 
 def filled_by_several(program: Program) -> str:
@@ -131,3 +137,79 @@ def _handed(call: ast.Call, function: Function, *, bound: bool) -> Iterator[tupl
         value = argument(call, function, parameter.arg, bound=bound)
         if value is not None and value is not call:
             yield parameter.arg, value
+
+
+def shared_out_rounded_down(program: Program) -> str:
+    """Where each worker's share is `len(shards) // info.num_workers`, and the rest is nobody's."""
+    for script, function in program.functions():
+        share = next(_shares(function), None) if _asks(function) else None
+        if share is not None and function.name != "__len__" and not _has_rest(function):
+            return script.at(share)
+    return ""
+
+
+def _asks(function: ast.AST) -> bool:
+    """Whether it asks torch which worker it runs in."""
+    calls = (at.func for at in ast.walk(function) if isinstance(at, ast.Call))
+    return "get_worker_info" in map(last_name, calls)
+
+
+def _shares(function: ast.AST) -> Iterator[ast.expr]:
+    numbers = _names_of_number(function)
+    for node in ast.walk(function):
+        match node:
+            case ast.BinOp(left=ast.UnaryOp()):  # `-(-n // workers)`
+                continue
+            case ast.BinOp(left=ast.BinOp(op=ast.Mult())):  # `(id + 1) * n // workers`: to the end
+                continue
+            case ast.BinOp(left=of) if _OF_A_BUFFER.search(ast.unparse(of)):  # no samples
+                continue
+            case ast.BinOp(op=ast.FloorDiv(), right=by) if last_name(by) in numbers:
+                yield node
+            case ast.Call(func=called, args=[ast.BinOp(op=ast.Div(), right=by)]) if (
+                last_name(called) in _ROUND_DOWN and last_name(_number(by)) in numbers
+            ):
+                yield node
+
+
+def _number(by: ast.expr) -> ast.expr:
+    """`workers` of `float(workers)`."""
+    match by:
+        case ast.Call(func=ast.Name(id="float" | "int"), args=[number]):
+            return number
+    return by
+
+
+def _has_rest(function: ast.AST) -> bool:
+    """Whether it rounds up, takes a remainder, or asks which worker is the last."""
+    numbers = _names_of_number(function)
+    for node in ast.walk(function):
+        match node:
+            case ast.BinOp(op=ast.Mod(), right=by) if last_name(by) in numbers:
+                return True
+            case ast.BinOp(left=number, op=ast.Sub(), right=ast.Constant(value=1)) if last_name(
+                number
+            ) in numbers or _adds(number, numbers):
+                return True
+            case ast.BinOp(op=ast.Sub(), right=ast.BinOp(left=one, op=ast.Mult(), right=by)) if (
+                not numbers.isdisjoint((last_name(one), last_name(by)))  # `n - share * workers`
+            ):
+                return True
+            case ast.Call(func=called) if last_name(called) in _ROUND_UP:
+                return True
+    return False
+
+
+def _adds(node: ast.expr, numbers: set[str]) -> bool:
+    """Whether it is `n + workers`."""
+    parts = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+    return any(last_name(each) in numbers for each in parts)
+
+
+def _names_of_number(function: ast.AST) -> set[str]:
+    """The names that the number of workers has there."""
+    found = {_NUMBER}
+    for target, value in (pair for at in ast.walk(function) for pair in given_values(at)):
+        if last_name(value) in found and (name := last_name(target)):
+            found.add(name)
+    return found

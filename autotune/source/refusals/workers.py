@@ -1,4 +1,4 @@
-"""Where a loader's workers would each import, and so run, the whole program."""
+"""Where workers would run the whole program, or those that live on stay where they were begun."""
 
 import ast
 import multiprocessing
@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from autotune.source.calls.building import Building
 from autotune.source.calls.keywords import given_value
 from autotune.source.calls.spreads import may_hide
-from autotune.source.loops.around_training import running
+from autotune.source.loops.around_training import loops_of_training, running, running_within
 from autotune.source.named import calls_named
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.script import covers, is_guard, last_name
 
 _SETS, _GETS = "set_start_method", "get_context"  # for all processes, for those begun by it
 _FORK = "fork"
 _CONTEXT = "multiprocessing_context"
+_CHANGES = "chdir"  # os.chdir, contextlib.chdir
 
 
 def run_anew(program: Program, at: Building) -> bool:
@@ -69,3 +70,19 @@ def _trains_on_import(program: Program) -> bool:
     passes = (at for at in seen.nodes if isinstance(at, ast.stmt))
     innermost = [at for at in passes if covers(at, place.line)][-1:]
     return not running(program, imported).isdisjoint(innermost)
+
+
+def changed_directory(program: Program) -> str:
+    """Where, in what the training's loops run: file and line, "" where it is not seen to."""
+    calls = [
+        (script, call)
+        for script in program.scripts.values()
+        for call in (script.calls if _CHANGES in script.text else ())
+        if last_name(call.func) == _CHANGES
+    ]
+    if not calls:
+        return ""
+    inner, outer = loops_of_training(program)
+    loops: list[ast.AST] = [at for at in (*inner, *outer) if isinstance(at, ast.For | ast.While)]
+    ran = running_within(program, loops)
+    return first_of(each for each in calls if each[1] in ran)
