@@ -106,6 +106,17 @@ class Program:
         return self.scripts[place.path], place.line
 
 
+def replacing(script: Script, node: ast.expr | ast.stmt, text: str) -> Change:
+    """`text` instead of `node`."""
+    return Change(path=script.path, start=script.start(node), end=script.end(node), text=text)
+
+
+def wrapping(script: Script, node: ast.expr, before: str, after: str) -> list[Change]:
+    """`before` and `after` round `node`."""
+    places = ((script.start(node), before), (script.end(node), after))
+    return [Change(path=script.path, start=at, end=at, text=text) for at, text in places]
+
+
 def first_of(found: Iterable[tuple[Script, ast.AST]]) -> str:
     """File and line of the first that was `found`, "" of none."""
     return next((script.at(node) for script, node in found), "")

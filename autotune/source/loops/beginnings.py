@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from autotune.source.calls.writes import given_values
 from autotune.source.loops.around_training import own_loops, running
 from autotune.source.loops.counters import counted
-from autotune.source.program import Change, Program
+from autotune.source.program import Change, Program, replacing
 from autotune.source.script import Script, last_name
 
 # By which frameworks count for the program.
@@ -102,9 +102,8 @@ def _is_moved(
 def passed_sooner(script: Script, threshold: ast.Compare, at: int) -> Change:
     """`threshold` comes out otherwise than it does once it was asked so often."""
     place = f"{script.path}:{threshold.lineno}:{threshold.col_offset}"
-    start, end = script.start(threshold), script.end(threshold)
     text = f"(({script.code(threshold)}) != {hurried('late')}({place!r}, {at}))"
-    return Change(path=script.path, start=start, end=end, text=text)
+    return replacing(script, threshold, text)
 
 
 def _computes_with(script: Script, compared: ast.Compare, code: str) -> bool:
@@ -141,14 +140,11 @@ def _stays(right: ast.expr, given: Collection[str]) -> bool:
 def begun_sooner(script: Script, stage: ast.Compare, at: int) -> Change:
     """`stage` begins at so many steps as well, or at its own number of them where that is less."""
     if len(stage.ops) > 1:  # `FROM <= step <= TO`
-        start, end = script.start(stage.left), script.end(stage.left)
-        text = f"min({script.code(stage.left)}, {at})"
-        return Change(path=script.path, start=start, end=end, text=text)
+        return replacing(script, stage.left, f"min({script.code(stage.left)}, {at})")
     left, right = script.code(stage.left), script.code(stage.comparators[0])
     is_event = isinstance(stage.ops[0], ast.Eq)
     text = f"({at} if {left} == {at} else {right})" if is_event else f"min({right}, {at})"
-    start, end = script.start(stage.comparators[0]), script.end(stage.comparators[0])
-    return Change(path=script.path, start=start, end=end, text=text)
+    return replacing(script, stage.comparators[0], text)
 
 
 def is_count(left: ast.expr, names: Collection[str]) -> bool:

@@ -10,7 +10,7 @@ from autotune.source.loops.condition import code_in, given_code
 from autotune.source.loops.forward import is_zero_grad
 from autotune.source.loops.loss import CLIPS
 from autotune.source.places import Call
-from autotune.source.program import Change
+from autotune.source.program import Change, replacing
 from autotune.source.script import Function, Script, is_method, last_name
 
 _EXITS = ast.Break | ast.Continue | ast.Return | ast.Yield | ast.YieldFrom
@@ -168,9 +168,7 @@ def put_off(loop: TrainingLoop, ready: str) -> list[Change]:
     if not below:
         return changes
     name = script.free_name("leaving", "leaving_loop")
-    for at in below:
-        start, end = script.start(at), script.end(at)
-        changes.append(Change(path=script.path, start=start, end=end, text=f"{name} = True"))
+    changes += [replacing(script, at, f"{name} = True") for at in below]
     changes.append(before(script, loop.node, [f"{name} = False"]))
     ready = f"({ready})" if " or " in ready else ready
     return [*changes, after(script, body[-1], [f"if {name} and {ready}:", "    break"])]

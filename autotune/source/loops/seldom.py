@@ -23,7 +23,7 @@ from autotune.source.loops.beginnings import (
     thresholds,
     waits,
 )
-from autotune.source.program import BYTE_ORDER_MARK, Change, Program, parsed
+from autotune.source.program import BYTE_ORDER_MARK, Change, Program, parsed, replacing
 from autotune.source.script import Function, Script
 
 # Of what functions that the loops call count by; in a loop itself whatever is counted is its own.
@@ -163,9 +163,7 @@ def _head(script: Script, loop: ast.For) -> str:
 def _cut(script: Script, loop: ast.For, most: int, first: int) -> Change:
     """No more than the `first` of what `loop` goes over, and some of what follows."""
     items = _unwrapped(loop.iter)
-    start, end = script.start(items), script.end(items)
-    text = f"{hurried('few')}({script.code(items)}, {most}, {first})"
-    return Change(path=script.path, start=start, end=end, text=text)
+    return replacing(script, items, f"{hurried('few')}({script.code(items)}, {most}, {first})")
 
 
 def _unwrapped(items: ast.expr) -> ast.expr:
@@ -222,7 +220,7 @@ def _shortening(script: Script, remainder: ast.BinOp, most: int) -> Iterator[Cha
             text = f"{script.code(at)} % {shorter}"
         else:
             continue
-        yield Change(path=script.path, start=script.start(at), end=script.end(at), text=text)
+        yield replacing(script, at, text)
 
 
 def _is_side(around: ast.AST, at: ast.expr) -> bool:

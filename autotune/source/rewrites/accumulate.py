@@ -21,8 +21,8 @@ from autotune.source.loops.loss import adds_up_at
 from autotune.source.loops.other_loaders import builds_several, other_loaders, wrapper_of
 from autotune.source.loops.training_loop import training_loop
 from autotune.source.places import Call, loader_call, step_call
-from autotune.source.program import Change, Program
-from autotune.source.rewrites.scaler import is_scaled
+from autotune.source.program import Change, Program, replacing, wrapping
+from autotune.source.rewrites.scaler import is_scaled, loss_as
 from autotune.source.script import covers, is_none
 
 _STACKING = ("default_collate", "default_data_collator")  # torch's own, and transformers'
@@ -238,16 +238,9 @@ def _counted(loop: TrainingLoop, index: str) -> list[Change]:
     bare = isinstance(target, ast.Tuple) and script.start(target) == script.start(target.elts[0])
     if bare:
         code = f"({code})"
-    ends = [script.start(source), script.end(source)]
     return [
-        Change(
-            path=script.path,
-            start=script.start(target),
-            end=script.end(target),
-            text=f"{index}, {code}",
-        ),
-        Change(path=script.path, start=ends[0], end=ends[0], text="enumerate("),
-        Change(path=script.path, start=ends[1], end=ends[1], text=")"),
+        replacing(script, target, f"{index}, {code}"),
+        *wrapping(script, source, "enumerate(", ")"),
     ]
 
 
@@ -257,9 +250,5 @@ def _weighed(backward: Call, weight: str) -> list[Change]:
     assert isinstance(function, ast.Attribute)
     if is_scaled(backward) and isinstance(function.value, ast.Call):
         loss = function.value.args[0]
-        text = f"{operand(script, loss)} {weight}"
-        return [Change(path=script.path, start=script.start(loss), end=script.end(loss), text=text)]
-    start = script.start(backward.node)
-    dot = script.text.rindex(".", start, script.end(function))
-    text = f"({operand(script, function.value)} {weight})"
-    return [Change(path=script.path, start=start, end=dot, text=text)]
+        return [replacing(script, loss, f"{operand(script, loss)} {weight}")]
+    return [loss_as(backward, f"({operand(script, function.value)} {weight})")]

@@ -13,7 +13,7 @@ from autotune.source.calls.keywords import (
 from autotune.source.edits import OptimizerArgument
 from autotune.source.insertions import before
 from autotune.source.places import OPTIMIZERS, Call, optimizer_call
-from autotune.source.program import Change, Forbidden, Program, Refusal
+from autotune.source.program import Change, Forbidden, Program, Refusal, replacing
 from autotune.source.reach import calls_in
 from autotune.source.refusals.loads import loads_of
 from autotune.source.refusals.own_gradients import gradients_read, turned_gradients
@@ -199,9 +199,8 @@ def _told(program: Program, load: Call) -> list[Change]:
     simple = isinstance(statement, ast.Expr | ast.Assign) and statement.value is load.node
     if not (simple and script.owns_its_lines(statement)):
         raise _no_room(program, load, [*lines, *([] if named else [f"load_state_dict({name})"])])
-    start, end = script.start(state), script.end(state)
-    handed = Change(path=script.path, start=start, end=end, text=name)
-    return [before(script, statement, lines), *([] if named else [handed])]
+    handed = [] if named else [replacing(script, state, name)]
+    return [before(script, statement, lines), *handed]
 
 
 def _no_room(program: Program, load: Call, lines: list[str]) -> Refusal:

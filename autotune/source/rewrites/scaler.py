@@ -10,8 +10,9 @@ from autotune.source.insertions import (
     imports_added,
     snippet,
 )
+from autotune.source.loops.loss import receiver_of
 from autotune.source.places import Call, backward_and_step, optimizer_call, refusal
-from autotune.source.program import Change, Program, Refusal
+from autotune.source.program import Change, Program, Refusal, replacing
 from autotune.source.refusals.before_cuda import must_come_before_cuda
 from autotune.source.refusals.overflow import fatal_check, may_see_gradients
 from autotune.source.script import Function, Script, given_to, is_method, last_name, parameters
@@ -60,7 +61,7 @@ def with_scaler(program: Program, device_type: str, hand_step: str) -> Program:
     return program.changed(
         [
             *_defined(program, backward, name, device_type, hand_step),
-            *_scaled_backward(backward, name),
+            loss_as(backward, f"{name}.scale({backward.script.code(receiver_of(backward))})"),
             *_unscaled(backward, step, name, hand_step),
             *_scaled_step(step, name),
         ]
@@ -203,13 +204,11 @@ def _beside_loop(program: Program, backward: Call) -> ast.stmt | None:
     return None
 
 
-def _scaled_backward(backward: Call, name: str) -> list[Change]:
-    script, function = backward.script, backward.node.func
-    assert isinstance(function, ast.Attribute)
-    start = script.start(backward.node)
-    dot = script.text.rindex(".", start, script.end(function))
-    text = f"{name}.scale({script.code(function.value)})"
-    return [Change(path=script.path, start=start, end=dot, text=text)]
+def loss_as(backward: Call, code: str) -> Change:
+    """`code` for what `backward` is called on, with the brackets round that."""
+    script, start = backward.script, backward.script.start(backward.node)
+    dot = script.text.rindex(".", start, script.end(backward.node.func))
+    return Change(path=script.path, start=start, end=dot, text=code)
 
 
 def _unscaled(backward: Call, step: Call, name: str, hand_step: str) -> list[Change]:
@@ -272,10 +271,8 @@ def _before_step(backward: Call, step: Call) -> list[ast.stmt]:
 
 def _scaled_step(step: Call, name: str) -> list[Change]:
     script = step.script
-    text = f"{name}.step({_receiver(step)})"
-    start, end = script.start(step.node), script.end(step.node)
     return [
-        Change(path=script.path, start=start, end=end, text=text),
+        replacing(script, step.node, f"{name}.step({_receiver(step)})"),
         after(script, step.statement, [f"{name}.update()"]),
     ]
 
