@@ -145,12 +145,12 @@ def _named(line: str, mark: str, side: str) -> str:
 
 def _quoted(path: str) -> str:
     """A path as git writes one whose characters would end its line, or its quotes."""
-    escaped = re.sub(r'[\x00-\x1f\x7f"\\]', lambda found: _escape(found[0]), path)
+    escaped = re.sub(
+        r'[\x00-\x1f\x7f"\\]',
+        lambda found: _ESCAPES.get(found[0]) or f"\\{ord(found[0]):03o}",
+        path,
+    )
     return path if escaped == path else f'"{escaped}"'
-
-
-def _escape(character: str) -> str:
-    return _ESCAPES.get(character) or f"\\{ord(character):03o}"
 
 
 def _unquoted(path: str) -> str:

@@ -28,7 +28,7 @@ def registered(program: Program) -> list[ast.AST]:
     for script, node in program.nodes():
         if isinstance(node, Function):
             found += [node] if _is_kept(program, node) or _is_of_thread(script, node) else []
-        elif isinstance(node, ast.Call) and (_leaves(node) or _calls_given(node)):
+        elif isinstance(node, ast.Call) and (_leaves(node) or last_name(node.func) in _CALLING):
             found += _left(program, given_to(node))
         elif isinstance(node, ast.Dict):
             found += _left(program, node.values)
@@ -97,10 +97,6 @@ def called_objects(program: Program) -> list[Function]:
         for script, method in functions_named(program, "__call__")
         if getattr(next(script.ancestors(method), None), "name", "") in kinds
     ]
-
-
-def _calls_given(call: ast.Call) -> bool:
-    return last_name(call.func) in _CALLING
 
 
 def _leaves(call: ast.expr) -> bool:

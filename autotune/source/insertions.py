@@ -30,13 +30,10 @@ def at_top(script: Script, loop: ast.For, lines: list[str]) -> Change:
     """`lines` as the first statements of `loop`, before the comments of those that it has."""
     first = loop.body[0]
     line = first_line(first)
-    while line - 1 > (loop.iter.end_lineno or 0) and not _has_code(script.line_text(line - 1)):
+    top = loop.iter.end_lineno or 0
+    while line - 1 > top and script.line_text(line - 1).strip()[:1] in ("", "#"):
         line -= 1
     return _inserted(script, script.line_start(line), first, lines)
-
-
-def _has_code(line: str) -> bool:
-    return line.strip()[:1] not in ("", "#")
 
 
 def after(script: Script, statement: ast.stmt, lines: list[str]) -> Change:

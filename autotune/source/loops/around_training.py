@@ -41,7 +41,8 @@ def loops_of_training(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
     """
     inner, outer = own_loops(program)
     for method in _called_back(program):
-        (inner if _is_of_each_step(method.name) else outer).append(method)
+        each_step = _IN_EACH_STEP.search(method.name) and not _IN_NO_STEP.search(method.name)
+        (inner if each_step else outer).append(method)
     return inner, outer
 
 
@@ -85,22 +86,14 @@ def _called_back(program: Program) -> Iterator[Function]:
         known |= more
     for at in classes:
         if at.name in known:
-            methods = (each for each in at.body if isinstance(each, Function))
-            yield from filter(_is_called_back, methods)
+            for each in (each for each in at.body if isinstance(each, Function)):
+                if _CALLED_BACK.fullmatch(each.name) and not _ONCE.fullmatch(each.name):
+                    yield each
 
 
 def _is_of_framework(kind: ast.ClassDef, known: set[str]) -> bool:
     bases = set(map(last_name, kind.bases))
     return not bases.isdisjoint(known) or any(map(_OF_FRAMEWORKS.search, bases))
-
-
-def _is_called_back(method: Function) -> bool:
-    """Whether a framework calls it again and again while it trains."""
-    return bool(_CALLED_BACK.fullmatch(method.name) and not _ONCE.fullmatch(method.name))
-
-
-def _is_of_each_step(name: str) -> bool:
-    return bool(_IN_EACH_STEP.search(name)) and not _IN_NO_STEP.search(name)
 
 
 def running(program: Program, sources: list[ast.AST], *, strictly: bool = False) -> set[ast.AST]:

@@ -41,8 +41,8 @@ def waits(ran: Collection[ast.AST]) -> frozenset[str]:
         for condition in ran
         if isinstance(condition, ast.If)
         for statement in (*condition.body, *condition.orelse)
-        for target in _set_back(statement)
-        if not _is_asked(target, condition.test)
+        for target, value in given_values(statement)
+        if isinstance(value, ast.Constant) and not _is_asked(target, condition.test)
     }
     return frozenset(back & {ast.unparse(target) for target in counted(ran)})
 
@@ -50,10 +50,6 @@ def waits(ran: Collection[ast.AST]) -> frozenset[str]:
 def _is_asked(target: ast.expr, test: ast.expr) -> bool:
     code = ast.unparse(target)
     return any(isinstance(at, ast.expr) and ast.unparse(at) == code for at in ast.walk(test))
-
-
-def _set_back(statement: ast.stmt) -> Iterator[ast.expr]:
-    return (at for at, value in given_values(statement) if isinstance(value, ast.Constant))
 
 
 def beginnings(

@@ -37,7 +37,10 @@ def deciding_counter(
     kept += [(at.script, target) for at in functions for target in _kept_counts(at.node)]
     saying = SAYING | saying_functions(program) if kept else SAYING
     scripts = program.scripts.values() if kept else ()
-    decided = {each.path: _decided_by(each.tree, saying) for each in scripts}
+    decided = {
+        each.path: {key for at in _undecided(each.tree, saying) for key in _deciding(at, saying)}
+        for each in scripts
+    }
     anywhere = set[str]().union(*decided.values())
     for holder, target in kept:
         alone = isinstance(target, ast.Name)
@@ -175,12 +178,8 @@ def _says(statement: ast.stmt, saying: Collection[str]) -> bool:
     return False
 
 
-def _decided_by(tree: ast.AST, saying: Collection[str]) -> set[str]:
-    """What `tree` compares, reckons with or looks something up by."""
-    return {key for node in _undecided(tree, saying) for key in _deciding(node, saying)}
-
-
 def _deciding(node: ast.AST, saying: Collection[str]) -> Iterator[str]:
+    """What `node` compares, reckons with or looks something up by."""
     match node:
         case (
             ast.While(test=part)

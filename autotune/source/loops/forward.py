@@ -107,14 +107,10 @@ def _may_be_frozen(program: Program, statements: list[ast.stmt]) -> bool:
     return any(
         isinstance(at, ast.Name | ast.Attribute) and last_name(at) in WITHOUT_GRADIENTS
         for node in reached(program, statements)
-        for part in (_called_of(node) if isinstance(node, ast.ClassDef) else [node])
+        for part in (node.body if isinstance(node, ast.ClassDef) else [node])
+        if part is node or (isinstance(part, Function) and part.name in CALLED)
         for at in ast.walk(part)
     )
-
-
-def _called_of(kind: ast.ClassDef) -> list[ast.stmt]:
-    """What runs where an object of `kind` is called; its other methods have names of their own."""
-    return [at for at in kind.body if isinstance(at, Function) and at.name in CALLED]
 
 
 def _frozen_index(program: Program, script: Script, block: list[ast.stmt]) -> int:

@@ -156,13 +156,10 @@ def goes_with(value: ast.expr, counted: Counted) -> bool:
     )
     called = {call.func for call in calls_in(value)}  # round(...)
     lengths = {at for call in calls_in(value) if _counts(call) for at in call.args}
-    left = (at for at in ast.walk(value) if isinstance(at, ast.BinOp) and _is_left(at))
+    sums = (at for at in ast.walk(value) if isinstance(at, ast.BinOp))
+    left = (at for at in sums if isinstance(at.op, ast.Sub) and _counts(at.left))
     apart = called | lengths | {at for each in left for at in ast.walk(each)}
     return bounded and any(counted.has(at) for at in ast.walk(value) if at not in apart)
-
-
-def _is_left(value: ast.BinOp) -> bool:
-    return isinstance(value.op, ast.Sub) and _counts(value.left)
 
 
 def _counters(loops: Sequence[ast.AST]) -> dict[ast.AST, str]:

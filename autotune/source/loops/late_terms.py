@@ -240,15 +240,9 @@ def _changed_attributes(program: Program) -> set[str]:
 
 def changes_later(script: Script, given: ast.Attribute) -> bool:
     """Whether `given` is set in a loop, or by a method that does more than to set its object up."""
-    return _is_in_a_loop(script, given) or _is_given_by_a_method(script, given)
-
-
-def _is_in_a_loop(script: Script, node: ast.AST) -> bool:
-    return any(isinstance(at, LOOPS) for at in script.statements_to(node))
-
-
-def _is_given_by_a_method(script: Script, node: ast.Attribute) -> bool:
-    function = script.function(node)
-    if function is None or not is_bound(script, function):
-        return False
-    return last_name(node.value) == "self" and not function.name.strip("_").startswith(_SETTING_UP)
+    function = script.function(given)
+    if any(isinstance(at, LOOPS) for at in script.statements_to(given)):
+        return True
+    by_itself = function is not None and is_bound(script, function)
+    sets_up = function is not None and function.name.strip("_").startswith(_SETTING_UP)
+    return by_itself and last_name(given.value) == "self" and not sets_up

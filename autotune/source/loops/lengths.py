@@ -106,7 +106,11 @@ def _is_said(program: Program, script: Script, value: ast.expr, further: int = 2
         bool(taken)
         and all(
             name != ""
-            and all(_is_said(program, each, at, further - 1) for at in _uses(inside, name))
+            and all(
+                _is_said(program, each, at, further - 1)
+                for at in ast.walk(inside)
+                if isinstance(at, ast.Name) and at.id == name
+            )
             for each, inside, name in taken
         )
     )
@@ -131,10 +135,6 @@ def _parameter(script: Script, function: Function, call: ast.Call, value: ast.ex
         return ""
     placed = [at.arg for at in (*function.args.posonlyargs, *function.args.args)]
     return next(iter(placed[call.args.index(value) + bound :]), "")
-
-
-def _uses(function: Function, name: str) -> list[ast.Name]:
-    return [at for at in ast.walk(function) if isinstance(at, ast.Name) and at.id == name]
 
 
 def _only_says(script: Script, length: ast.expr) -> bool:

@@ -33,7 +33,8 @@ def not_come_to(program: Program, places: Iterable[Place]) -> list[tuple[str, st
     return [
         (f"{os.path.basename(place.path)}:{place.line}", _said(block))
         for place, block in _blocks_at(program, places)
-        if block.test in ran and _moves(block.test, fixed) and _does_something(block)
+        if block.test in ran and _moves(block.test, fixed)
+        if not all(map(_is_trifling, block.statements))
     ]
 
 
@@ -72,10 +73,6 @@ def _moves(test: ast.expr | None, fixed: Collection[str]) -> bool:
     apart = called | {at.value for at in parts if isinstance(at, ast.Attribute)}
     asked = (at for at in parts if at not in apart and not is_option(at))
     return bool(called) or any(last_name(at) not in fixed for at in asked)
-
-
-def _does_something(block: Block) -> bool:
-    return not all(map(_is_trifling, block.statements))
 
 
 def _is_trifling(statement: ast.stmt) -> bool:

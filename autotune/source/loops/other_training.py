@@ -22,10 +22,9 @@ def not_reached(
     a table of which one is looked up), of a branch that leaves the function before it
     (`if overfit: ... return`), and of what a file runs only as the script that `main` is.
     """
-    trees = {
-        path: tree_of(text) if path == main else _as_imported(tree_of(text))
-        for path, text in sources.items()
-    }
+    trees = {path: tree_of(text) for path, text in sources.items()}
+    for path in trees.keys() - {main}:  # what an import skips
+        trees[path].body = [at for at in trees[path].body if not is_guard(at)]
     named = _in_use(trees, backwards)
     left_out = _named_instead(trees, backwards) | _unnamed_methods(trees)
     found = [
@@ -36,11 +35,6 @@ def not_reached(
     ]
     reached = any(is_reached for _, is_reached in found)
     return tuple(place for place, is_reached in found if reached and not is_reached)
-
-
-def _as_imported(tree: ast.Module) -> ast.Module:
-    """`tree` without what an import skips."""
-    return ast.Module(body=[at for at in tree.body if not is_guard(at)], type_ignores=[])
 
 
 def _is_left_out(tree: ast.Module, loop: ast.stmt, path: str, backwards: Sequence[Place]) -> bool:
