@@ -32,6 +32,13 @@ def calls_named(program: Program, name: str) -> Iterator[tuple[Script, ast.Call]
             yield script, call
 
 
+def option_defaults(program: Program, name: str) -> Iterator[tuple[Script, ast.expr]]:
+    """What the option that becomes the attribute `name` is where it is not given (argparse)."""
+    for script, call in calls_named(program, "add_argument"):
+        if any(ast.unparse(each).strip("\"'-").replace("-", "_") == name for each in call.args):
+            yield from ((script, at.value) for at in call.keywords if at.arg == "default")
+
+
 @functools.lru_cache(maxsize=_KEPT)
 def attributes_by_name(script: Script) -> Mapping[str, Sequence[ast.Attribute]]:
     """The attributes that `script` reads or sets, of whatever object."""

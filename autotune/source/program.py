@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 
 from autotune.source.edits import Place, Places
-from autotune.source.script import NEWLINE, Function, Script
+from autotune.source.script import NEWLINE, Function, Script, covers
 
 BYTE_ORDER_MARK = "\ufeff"
 
@@ -115,6 +115,11 @@ def wrapping(script: Script, node: ast.expr, before: str, after: str) -> list[Ch
     """`before` and `after` round `node`."""
     places = ((script.start(node), before), (script.end(node), after))
     return [Change(path=script.path, start=at, end=at, text=text) for at, text in places]
+
+
+def holds(script: Script, node: ast.expr | ast.stmt, places: Iterable[Place | None]) -> bool:
+    """Whether one of `places` is on the lines of `node`."""
+    return any(at is not None and at.path == script.path and covers(node, at.line) for at in places)
 
 
 def first_of(found: Iterable[tuple[Script, ast.AST]]) -> str:

@@ -237,12 +237,15 @@ class Script:
                 return value
         raise AssertionError("a statement lies in a block of its parent")
 
-    def binds(self, name: str) -> list[ast.expr]:
-        """The values given to `name` by plain assignments, in order."""
+    def binds(self, name: str, beside: ast.AST | None = None) -> list[ast.expr]:
+        """The values given to `name` by plain assignments, in order; in the function of `beside`,
+        where that is given.
+        """
         return [
             node.value
             for node in self._assigns
             if any(isinstance(at, ast.Name) and at.id == name for at in node.targets)
+            if beside is None or self.function(node) is self.function(beside)
         ]
 
     def own_names(self) -> set[str]:
@@ -252,10 +255,8 @@ class Script:
             match node:
                 case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
                     names.add(name)
-                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                    names.add(name)
-                case ast.ClassDef(name=name):
-                    names.add(name)
+            if isinstance(node, Function | ast.ClassDef):
+                names.add(node.name)
         return names
 
     def free_name(self, *wishes: str) -> str:

@@ -11,7 +11,7 @@ from autotune.source.calls.spreads import may_hide
 from autotune.source.named import functions_by_name, values_by_name
 from autotune.source.places import Call, loader_call
 from autotune.source.program import Program, Refusal
-from autotune.source.reach import calls_in
+from autotune.source.reach import calls_in, defaults_of
 from autotune.source.script import Function, is_method, last_name
 
 # As in torch 2.6 to 2.13.
@@ -222,9 +222,5 @@ def _signature(constructor: Function) -> Signature:
     if given.vararg is not None:
         return LOADER
     positions = [at.arg for at in given.args]
-    defaults = dict(zip(reversed(positions), reversed(given.defaults), strict=False))
-    for at, value in zip(given.kwonlyargs, given.kw_defaults, strict=True):
-        if value is not None:
-            defaults[at.arg] = value
-    codes = {name: ast.unparse(value) for name, value in defaults.items()}
+    codes = {name: ast.unparse(value) for name, value in defaults_of(constructor).items()}
     return Signature(positions=tuple(positions[1:]), defaults={**LOADER.defaults, **codes})

@@ -81,8 +81,7 @@ def _is_moved(side: ast.expr, moved: Collection[str], names: Collection[str]) ->
 def _is_drawn(script: Script, side: ast.expr) -> bool:
     """Whether `side` is one random number, or the name of one."""
     if isinstance(side, ast.Name):
-        around = script.function(side)
-        values = [at for at in script.binds(side.id) if script.function(at) is around]
+        values = script.binds(side.id, beside=side)
         return len(values) == 1 and not isinstance(values[0], ast.Name) and _draws(values[0])
     return _draws(side)
 

@@ -6,7 +6,7 @@ from autotune.source.calls.called import called_models
 from autotune.source.loops.around_training import loops_of_one_training, running_within
 from autotune.source.loops.loss import BACKWARDS, WITHOUT_GRADIENTS
 from autotune.source.named import calls_named
-from autotune.source.program import Program, first_of
+from autotune.source.program import Program, first_of, holds
 from autotune.source.reach import argument_code, calls_in
 from autotune.source.script import LOOPS, Function, Script, covers, given_to, is_method, last_name
 
@@ -46,16 +46,14 @@ def evaluated(program: Program) -> str:
 
 def _is_of_a_step(program: Program, script: Script, evaluation: ast.Call) -> bool:
     """Whether it is a step's own: a forward pass, what warms up in one, or trains in evaluation."""
-    function, forward = script.function(evaluation), program.places.forward
+    function = script.function(evaluation)
     if function is None:
         return False
     of_itself = function.name == "forward" and _receiver(evaluation) == "self"
     if of_itself or _trains_after(script, function, evaluation) or _sets_a_mode(script, evaluation):
         return True
-    if forward is None or forward.path != script.path:
-        return False
-    trained = (each.line for each in program.places.backwards if each.path == script.path)
-    return covers(function, forward.line) and not any(covers(function, line) for line in trained)
+    trained = holds(script, function, program.places.backwards)
+    return holds(script, function, [program.places.forward]) and not trained
 
 
 def _is_idle(script: Script, evaluation: ast.Call) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from autotune.source.edits import Place
 from autotune.source.loops.around_training import running_in_training
 from autotune.source.loops.evaluation import is_without_gradients
-from autotune.source.program import Program, first_of
+from autotune.source.program import Program, first_of, holds
 from autotune.source.reach import callers
-from autotune.source.script import Function, Script, covers, last_name, names_in, stored_names
+from autotune.source.script import Function, Script, last_name, names_in, stored_names
 
 # Names of what is kept to try a model on.
 HELD_OUT = re.compile("eval|(?<!inter)val(?!ue)|(?<!la)test")  # no interval, value, latest
@@ -30,7 +30,7 @@ def later_loader(program: Program, built: Sequence[Place]) -> str:
         (script, call)
         for script, call in program.calls()
         if call in ran and last_name(call.func) == "DataLoader"
-        if not any(at.path == script.path and covers(call, at.line) for at in built)
+        if not holds(script, call, built)
         if not _is_chosen(script, call) and others.isdisjoint(script.ancestors(call))
         if not _is_drawn_from_to_evaluate(script, call)
         if not any(
@@ -41,15 +41,11 @@ def later_loader(program: Program, built: Sequence[Place]) -> str:
 
 def _instead(program: Program, built: Sequence[Place]) -> set[ast.AST]:
     """The classes that may stand in the place of one that has built a loader."""
-
-    def has_built(script: Script, node: ast.stmt) -> bool:
-        return any(at.path == script.path and covers(node, at.line) for at in built)
-
-    builders = {at.name for script, at in program.functions() if has_built(script, at)}
+    builders = {at.name for script, at in program.functions() if holds(script, at, built)}
     return {
         at
         for script, at in program.classes()
-        if not has_built(script, at)
+        if not holds(script, at, built)
         if any(isinstance(each, Function) and each.name in builders for each in at.body)
     }
 

@@ -8,9 +8,9 @@ from autotune.source.loops.condition import code_in, given_code
 from autotune.source.loops.late_terms import changes_later
 from autotune.source.loops.later_loader import HELD_OUT
 from autotune.source.loops.loss import BACKWARDS
-from autotune.source.program import Program
+from autotune.source.program import Program, holds
 from autotune.source.reach import callers, calls_in
-from autotune.source.script import Script, covers, last_name
+from autotune.source.script import Script, last_name
 
 _PASSES = (*BACKWARDS, "grad")
 
@@ -37,7 +37,7 @@ class Passes:
         self._seen = {
             call
             for script, call in program.calls()
-            if last_name(call.func) in _PASSES and _was_seen(program, script, call)
+            if last_name(call.func) in _PASSES and holds(script, call, program.places.backwards)
         }
 
     def came(self, block: Sequence[ast.stmt]) -> bool:
@@ -87,11 +87,6 @@ class Passes:
         whole = {code for code in read if not any(each.startswith(f"{code}.") for each in read)}
         attributes = {code.rpartition(".")[2] for code in whole if "." in code}
         return bool(whole & self._changed or attributes & self._attributes)
-
-
-def _was_seen(program: Program, script: Script, call: ast.Call) -> bool:
-    places = program.places.backwards
-    return any(at.path == script.path and covers(call, at.line) for at in places)
 
 
 def _is_periodic(value: ast.expr) -> bool:

@@ -70,10 +70,10 @@ def _is_own(script: Script, called: ast.expr) -> bool:
 def other_loaders(program: Program, loop: TrainingLoop, call: Call) -> str:
     """How the loop may come to go over another loader, with whole batches; "" if unseen."""
     name, function = last_name(loop.loader), loop.script.function(loop.node)
-    within = [at for at in loop.script.binds(name) if loop.script.function(at) is function]
+    within = loop.script.binds(name, beside=loop.node)
     if any(isinstance(at, ast.Call) and last_name(at.func) in WRAPPERS for at in within):
         return f"the loop goes over {name}, which is given a wrapped loader (a progress bar, say)"
-    beside = (_bound_beside(call, own) for own in names_of(call))
+    beside = (call.script.binds(own, beside=call.node) for own in names_of(call))
     if any(len(each) > 1 for each in (within, *beside)):
         return "several values go by the name of the loader that the loop goes over"
     if function is None or name not in parameters(function):
@@ -83,17 +83,11 @@ def other_loaders(program: Program, loop: TrainingLoop, call: Call) -> str:
     return f"{function.name} is given several loaders, perhaps" if len(given - {""}) > 1 else ""
 
 
-def _bound_beside(call: Call, name: str) -> list[ast.expr]:
-    """All values of `name` in the function of `call`."""
-    script = call.script
-    function = script.function(call.node)
-    return [at for at in script.binds(name) if script.function(at) is function]
-
-
 def wrapper_of(program: Program, loop: TrainingLoop, call: Call) -> ast.Call | None:
     """The call that is given the DataLoader and makes what the loop goes over, None without one."""
     names, name = names_of(call), last_name(loop.loader)
-    values = [*loop.script.binds(name), *(at for own in names for at in _bound_beside(call, own))]
+    own = (at for each in names for at in call.script.binds(each, beside=call.node))
+    values = [*loop.script.binds(name), *own]
     if function := loop.script.function(loop.node):
         handed = (value for _, value in told(program, loop.script, function, name))
         values += (value for value in handed if _called(value) not in WRAPPERS)

@@ -20,9 +20,9 @@ from autotune.source.loops.late_terms import losses_of, without
 from autotune.source.loops.later_loader import HELD_OUT
 from autotune.source.loops.later_passes import Passes
 from autotune.source.loops.loss import BACKWARDS
-from autotune.source.program import Program, first_of
+from autotune.source.program import Program, first_of, holds
 from autotune.source.reach import calls_in
-from autotune.source.script import Function, Script, covers, last_name, names_in, stored_names
+from autotune.source.script import Function, Script, last_name, names_in, stored_names
 
 # Names of how much there is in a step.
 _AMOUNT = re.compile(
@@ -193,10 +193,9 @@ def _builds(value: ast.expr) -> bool:
 
 def _losses_in(program: Program, script: Script) -> set[str]:
     """What the losses of this file's seen backward passes are put together from."""
-    lines = [place.line for place in program.places.backwards if place.path == script.path]
     found = set[str]()
     for call in script.calls:
-        if last_name(call.func) in BACKWARDS and any(covers(call, line) for line in lines):
+        if last_name(call.func) in BACKWARDS and holds(script, call, program.places.backwards):
             body = (script.function(call) or script.tree).body
             owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
             found = found.union(*(losses_of(body, loss) for loss in (*owner, *call.args)))

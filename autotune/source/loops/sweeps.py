@@ -5,12 +5,11 @@ import re
 from collections.abc import Iterator
 
 from autotune.source.loops.around_training import leading_to, loops_of_training
-from autotune.source.program import Program
+from autotune.source.program import Program, holds
 from autotune.source.reach import argument, calls_in, is_bound
 from autotune.source.script import (
     Function,
     Script,
-    covers,
     given_to,
     is_method,
     last_name,
@@ -40,12 +39,12 @@ def swept_sizes(program: Program) -> str:
         (script, at)
         for script, at in program.functions()
         if at.name in holders
-        if script.path == place.path and covers(at, place.line)
+        if holds(script, at, [place])
     ]
     for script in program.scripts.values():
         for node in (at for at in script.nodes if isinstance(at, _Turns)):
             for name in _turned(node):
-                inside = script.path == place.path and covers(node, place.line)
+                inside = holds(script, node, [place])
                 if (inside and _builds_by(node, name)) or _calls_with(trains, node, name):
                     return script.at(node)
     return ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from autotune.source.loops.loss import GATHERING
 from autotune.source.named import attributes_by_name, calls_named
-from autotune.source.program import Program
+from autotune.source.program import Program, holds
 from autotune.source.reach import argument_code, calls_in, functions_named
 from autotune.source.refusals.kept_inside import (
     FORWARD,
@@ -21,7 +21,6 @@ from autotune.source.refusals.kept_inside import (
 from autotune.source.script import (
     Function,
     Script,
-    covers,
     last_name,
     names_in,
     parameters,
@@ -217,5 +216,4 @@ def _is_anew(program: Program, value: _Value) -> bool:
         if script.function(call) is function and script.start(call) < script.start(value.node)
     ]
     last = max(calls, key=script.start, default=None)
-    lines = [each.line for each in places if each.path == script.path]
-    return last is not None and not any(covers(last, line) for line in lines)
+    return last is not None and not holds(script, last, places)

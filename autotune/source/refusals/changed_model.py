@@ -7,14 +7,14 @@ from collections.abc import Collection
 from autotune.source.calls.keywords import operand
 from autotune.source.edits import ModelStatement
 from autotune.source.places import Call
-from autotune.source.program import Forbidden, Program
+from autotune.source.program import Forbidden, Program, holds
 from autotune.source.refusals.compiled import why_not_compiled
 from autotune.source.refusals.flat_writes import written_flat
 from autotune.source.refusals.gathering import SAME_MEMORY, kept_outcome, merged_outcome
 from autotune.source.refusals.loads import mixed_up
 from autotune.source.refusals.own_gradients import gradients_given
 from autotune.source.refusals.views import read_as_it_lies, saved_in_order, viewed_later
-from autotune.source.script import Function, Script, covers, given_to, last_name, names_in
+from autotune.source.script import Function, Script, given_to, last_name, names_in
 
 # Where no weights may be channels last: what is found, what is said of it, and what to do by hand.
 _OF_ANOTHER_ORDER = (
@@ -165,18 +165,11 @@ def _merged(program: Program) -> str:
         calls = [
             call
             for call in script.calls
-            if last_name(call.func) in names and not _is_trained(program, script, call)
+            if last_name(call.func) in names and not holds(script, call, places)
         ]
         if found := merged_outcome(script, calls):
             return script.at(found)
     return ""
-
-
-def _is_trained(program: Program, script: Script, call: ast.Call) -> bool:
-    """Whether a run was seen to make `call`, and what it did with what that gave."""
-    return any(
-        place.path == script.path and covers(call, place.line) for place in program.places.outputs
-    )
 
 
 def _kept(program: Program) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from autotune.source.loops.around_training import own_loops, running
-from autotune.source.named import calls_named, values_by_name
+from autotune.source.named import option_defaults, values_by_name
 from autotune.source.program import Program
 from autotune.source.reach import calls_in, functions_named, is_bound, told
 from autotune.source.script import Function, Script, last_name, stored_names
@@ -209,9 +209,7 @@ def _given(
     """What the variable or the attribute is given, as a parameter too, or as an option is."""
     yield from _assigned(program, script, of)
     name, function = last_name(of), script.function(of)
-    for other, call in calls_named(program, "add_argument"):
-        if any(ast.unparse(each).strip("\"'-").replace("-", "_") == name for each in call.args):
-            yield from ((other, at.value) for at in call.keywords if at.arg == "default")
+    yield from option_defaults(program, name)
     if function is not None and isinstance(of, ast.Name):
         yield from told(program, script, function, name)
 

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterator, Set
 
 from autotune.source.loops.around_training import own_loops, running_within
 from autotune.source.named import calls_named
-from autotune.source.program import Program
+from autotune.source.program import Program, holds
 from autotune.source.reach import argument, calls_in, defaults_of, is_bound
-from autotune.source.script import Function, Script, covers, given_to, is_none, last_name
+from autotune.source.script import Function, Script, given_to, is_none, last_name
 
 _ALL = ("random", "numpy.random", "torch")
 # Which random numbers a function begins anew.
@@ -51,16 +51,13 @@ def seeded_anew(program: Program) -> dict[str, str]:
 
 def _loaders(program: Program) -> set[ast.Call]:
     """The calls that build loaders, by names; of the training's own name only those that do."""
-    place = program.places.loader
     calls = [
         (script, call)
         for script, call in program.calls()
         if "loader" in last_name(call.func).lower()
     ]
     seen = [
-        (script, call)
-        for script, call in calls
-        if place is not None and script.path == place.path and covers(call, place.line)
+        (script, call) for script, call in calls if holds(script, call, [program.places.loader])
     ]
     names = {last_name(call.func) for _, call in seen}
     known = {each for script, call in seen for each in _known_by(script, call)}

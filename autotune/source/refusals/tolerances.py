@@ -6,7 +6,7 @@ from collections.abc import Set
 
 from autotune.source.loops.around_training import loops_of_training, running_within
 from autotune.source.loops.beginnings import ending_tests
-from autotune.source.named import calls_named
+from autotune.source.named import option_defaults
 from autotune.source.program import Program
 from autotune.source.script import Script, last_name
 
@@ -72,20 +72,6 @@ def _size(program: Program, script: Script, bound: ast.expr) -> float | None:
         case ast.Name(id=name) if len(given := script.binds(name)) == 1:
             return _size(program, script, given[0]) if not isinstance(given[0], ast.Name) else None
         case ast.Attribute(attr=name):
-            defaults = [
-                each.value
-                for _, call in calls_named(program, "add_argument")
-                if any(_option(at) == name for at in call.args)
-                for each in call.keywords
-                if each.arg == "default"
-            ]
+            defaults = [value for _, value in option_defaults(program, name)]
             return _size(program, script, defaults[0]) if len(defaults) == 1 else None
     return None
-
-
-def _option(text: ast.expr) -> str:
-    """The attribute that `--early-end` becomes."""
-    match text:
-        case ast.Constant(value=str(name)):
-            return name.lstrip("-").replace("-", "_")
-    return ""

@@ -78,8 +78,7 @@ def _is_put_in_order(script: Script, call: ast.Call) -> bool:
     values: list[ast.AST] = [call]
     match call.args:
         case [ast.Name(id=name), *_]:
-            around = script.function(call)
-            values += [at for at in script.binds(name) if script.function(at) is around]
+            values += script.binds(name, beside=call)
     return any(last_name(each.func) == "contiguous" for at in values for each in calls_in(at))
 
 

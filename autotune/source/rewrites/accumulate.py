@@ -21,9 +21,9 @@ from autotune.source.loops.loss import adds_up_at
 from autotune.source.loops.other_loaders import builds_several, other_loaders, wrapper_of
 from autotune.source.loops.training_loop import training_loop
 from autotune.source.places import Call, loader_call, step_call
-from autotune.source.program import Change, Program, replacing, wrapping
+from autotune.source.program import Change, Program, holds, replacing, wrapping
 from autotune.source.rewrites.scaler import is_scaled, loss_as
-from autotune.source.script import covers, is_none
+from autotune.source.script import is_none
 
 _STACKING = ("default_collate", "default_data_collator")  # torch's own, and transformers'
 _NAMES = ("micro_step", "micro_size", "samples_left", "group_size", "share")
@@ -83,9 +83,9 @@ def _accumulates_already(program: Program, steps: int, hand_step: str) -> bool:
     Raises:
         Refusal: it steps after some of them, as another count has it.
     """
-    step, backward = step_call(program, hand_step), program.places.backward
+    step = step_call(program, hand_step)
     for holder in step.script.statements_to(step.node):
-        if backward and backward.path == step.script.path and covers(holder, backward.line):
+        if holds(step.script, holder, [program.places.backward]):
             return False  # what is round both says nothing of one without the other
         if not isinstance(holder, ast.If):
             continue

@@ -123,7 +123,7 @@ def _is_of_another(script: Script, node: ast.Call, step: Call) -> bool:
     if not passes:
         return False
     given = stepping.id in parameters(function)
-    built = (at for at in script.binds(stepping.id) if script.function(at) is function)
+    built = script.binds(stepping.id, beside=node)
     cleared = bool(clears) and min(clears) < min(passes)
     return (given and cleared) or any(isinstance(at, ast.Call) for at in built)
 
