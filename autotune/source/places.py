@@ -12,23 +12,10 @@ from autotune.source.script import Script, covers, given_to, is_method, last_nam
 
 # Class names of torch.optim in torch 2.13.
 OPTIMIZERS = frozenset(
-    {
-        "Adadelta",
-        "Adafactor",
-        "Adagrad",
-        "Adam",
-        "AdamW",
-        "Adamax",
-        "ASGD",
-        "LBFGS",
-        "Muon",
-        "NAdam",
-        "RAdam",
-        "RMSprop",
-        "Rprop",
-        "SGD",
-        "SparseAdam",
-    }
+    (
+        *("Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "LBFGS", "Muon"),
+        *("NAdam", "RAdam", "RMSprop", "Rprop", "SGD", "SparseAdam"),
+    )
 )
 
 

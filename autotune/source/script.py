@@ -12,6 +12,7 @@ NEWLINE = re.compile(r"\r\n|\n|\r")  # what Python's own tokenizer takes for a l
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 LOOPS = ast.For | ast.AsyncFor | ast.While
+COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 Block = list[ast.stmt]
 
 
@@ -238,9 +239,7 @@ class Script:
         raise AssertionError("a statement lies in a block of its parent")
 
     def binds(self, name: str, beside: ast.AST | None = None) -> list[ast.expr]:
-        """The values given to `name` by plain assignments, in order; in the function of `beside`,
-        where that is given.
-        """
+        """The values given to `name` by plain assignments, in order; in the function `beside`."""
         return [
             node.value
             for node in self._assigns

@@ -17,19 +17,9 @@ from autotune.source.script import Function, is_method, last_name
 # As in torch 2.6 to 2.13.
 LOADER = Signature(
     positions=(
-        "dataset",
-        "batch_size",
-        "shuffle",
-        "sampler",
-        "batch_sampler",
-        "num_workers",
-        "collate_fn",
-        "pin_memory",
-        "drop_last",
-        "timeout",
-        "worker_init_fn",
-        "multiprocessing_context",
-        "generator",
+        *("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers"),
+        *("collate_fn", "pin_memory", "drop_last", "timeout", "worker_init_fn"),
+        *("multiprocessing_context", "generator"),
     ),
     defaults={
         "batch_size": "1",

@@ -11,19 +11,9 @@ from autotune.source.script import given_to, root_name
 # are given.
 _CHANGING = frozenset(
     (
-        *(
-            "fill",
-            "sort",
-            "partition",
-            "put",
-            "itemset",
-            "append",
-            "appendleft",
-            "extend",
-            "insert",
-        ),
+        *("fill", "sort", "partition", "put", "itemset", "append", "appendleft", "extend"),
         *("remove", "pop", "popleft", "popitem", "clear", "reverse", "rotate", "add", "discard"),
-        *("update", "setdefault", "setfield", "resize", "set"),
+        *("insert", "update", "setdefault", "setfield", "resize", "set"),
     )
 )
 _FILLED_FIRST = frozenset(

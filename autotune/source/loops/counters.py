@@ -17,9 +17,8 @@ _SAVING = frozenset(["save", "flush", "update"])
 _WRITING = frozenset(["join", "len", "repr", "round", "time"])
 SAYING = frozenset(
     [
-        *("print", "log", "info", "debug", "warning", "write"),
-        *("add_scalar", "add_scalars", "log_metrics"),
-        *("set_postfix", "set_description"),
+        *("print", "log", "info", "debug", "warning", "write", "add_scalar", "add_scalars"),
+        *("log_metrics", "set_postfix", "set_description"),
     ]
 )
 

@@ -8,18 +8,18 @@ from autotune.source.loops.loss import BACKWARDS, WITHOUT_GRADIENTS
 from autotune.source.named import calls_named
 from autotune.source.program import Program, first_of, holds
 from autotune.source.reach import argument_code, calls_in
-from autotune.source.script import LOOPS, Function, Script, covers, given_to, is_method, last_name
+from autotune.source.script import (
+    COMPREHENSIONS,
+    LOOPS,
+    Function,
+    Script,
+    covers,
+    given_to,
+    is_method,
+    last_name,
+)
 
 _LEAVING = ast.Continue | ast.Return
-_TURNS = (
-    ast.For
-    | ast.AsyncFor
-    | ast.While
-    | ast.GeneratorExp
-    | ast.ListComp
-    | ast.SetComp
-    | ast.DictComp
-)
 
 
 def evaluated(program: Program) -> str:
@@ -159,7 +159,7 @@ def _is_in_a_loop(script: Script, call: ast.Call, outer: list[ast.AST]) -> bool:
     for at in script.ancestors(call):
         if isinstance(at, Function) or at in outer:
             return False
-        if isinstance(at, _TURNS):
+        if isinstance(at, LOOPS | COMPREHENSIONS):
             return True
     return False
 

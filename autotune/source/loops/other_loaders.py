@@ -10,6 +10,7 @@ from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import argument, argument_code, is_bound, told
 from autotune.source.script import (
+    COMPREHENSIONS,
     Function,
     Script,
     given_to,
@@ -19,14 +20,12 @@ from autotune.source.script import (
     stored_names,
 )
 
-_COMPREHENSIONS = ast.DictComp | ast.GeneratorExp | ast.ListComp
-
 
 def builds_several(program: Program, call: Call) -> bool:
     """Whether `call` seems to build several loaders: in a comprehension, or by several calls."""
     script = call.script
     inside = itertools.takewhile(lambda at: at is not call.statement, script.ancestors(call.node))
-    if any(isinstance(at, _COMPREHENSIONS) for at in inside):
+    if any(isinstance(at, COMPREHENSIONS) for at in inside):
         return True
     function = script.function(call.node)
     return function is not None and _times_called(program, call, function) > 1

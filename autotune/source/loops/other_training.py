@@ -6,9 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TypeGuard
 
 from autotune.source.edits import Place
-from autotune.source.script import LOOPS, Function, covers, is_guard, is_method, last_name, tree_of
-
-_INNER = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+from autotune.source.script import (
+    COMPREHENSIONS,
+    LOOPS,
+    Function,
+    covers,
+    is_guard,
+    is_method,
+    last_name,
+    tree_of,
+)
 
 
 def not_reached(
@@ -198,7 +205,7 @@ class NamesBeside:
         """What is set, or given anew, around what `node` holds."""
         if isinstance(node, LOOPS):
             return changed.union(self._set_later, _stored(node))
-        if isinstance(node, _INNER):
+        if isinstance(node, COMPREHENSIONS):
             return changed.union(_stored(node))
         if isinstance(node, Function):
             often = node.name in self._often

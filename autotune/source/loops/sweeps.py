@@ -8,6 +8,7 @@ from autotune.source.loops.around_training import leading_to, loops_of_training
 from autotune.source.program import Program, holds
 from autotune.source.reach import argument, calls_in, is_bound
 from autotune.source.script import (
+    COMPREHENSIONS,
     Function,
     Script,
     given_to,
@@ -26,7 +27,7 @@ _ALIKE = re.compile(
 _NO_PARTS = re.compile(
     r"Adam|SGD|RMSprop|Adagrad|LBFGS|Optimizer|Scheduler|LR$|Path$|Writer$|Logger$|Subset"
 )
-_Turns = ast.For | ast.ListComp | ast.DictComp | ast.SetComp | ast.GeneratorExp
+_Turns = ast.For | COMPREHENSIONS
 
 
 def swept_sizes(program: Program) -> str:

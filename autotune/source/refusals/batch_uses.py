@@ -5,7 +5,14 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import takewhile
 
 from autotune.source.loops.iteration import enumerate_of
-from autotune.source.script import Function, Script, is_method, last_name, stored_names
+from autotune.source.script import (
+    COMPREHENSIONS,
+    Function,
+    Script,
+    is_method,
+    last_name,
+    stored_names,
+)
 
 # What a loop may ask of a batch, or do with it, wherever that lies.
 _HARMLESS = frozenset({"to", "cuda", "size", "shape", "ndim", "numel", "dim", "dtype", "keys"})
@@ -19,7 +26,6 @@ _OF_TENSORS = frozenset({
 _OF_DICTS = frozenset({"items", "values"})
 _TAKING = frozenset({"get", "pop"})  # a part of a dict
 _ASKING = frozenset({"hasattr", "is_tensor", "isinstance", "len"})
-_COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _SAME = "Variable"  # torch.autograd's, which gives its tensor back
 
 
@@ -83,7 +89,7 @@ def _read_outside(script: Script, loop: ast.For, parts: Collection[str]) -> Iter
 def _is_of_its_own(script: Script, node: ast.Name, function: Function | None) -> bool:
     """Whether a lambda, comprehension or function inside `function` has a variable of that name."""
     for at in takewhile(lambda at: at is not function, script.ancestors(node)):
-        if isinstance(at, Function | ast.Lambda | _COMPREHENSIONS):
+        if isinstance(at, Function | ast.Lambda | COMPREHENSIONS):
             outer = (each for each in ast.walk(at) if isinstance(each, ast.Global | ast.Nonlocal))
             taken = {each.arg for each in ast.walk(at) if isinstance(each, ast.arg)}
             own = stored_names(at) | taken

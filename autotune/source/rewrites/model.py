@@ -15,6 +15,7 @@ from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.refusals.changed_model import check_program, check_uses
 from autotune.source.script import (
+    COMPREHENSIONS,
     Script,
     first_line,
     parameters,
@@ -216,7 +217,7 @@ def _check_room(call: Call, hand_step: str) -> None:
     for holder in script.ancestors(call.node):
         if holder is statement:
             break
-        if isinstance(holder, ast.Lambda | ast.ListComp | ast.DictComp | ast.GeneratorExp):
+        if isinstance(holder, ast.Lambda | COMPREHENSIONS):
             reason = "the optimizer is built inside a lambda or comprehension"
             raise call.refusal(reason, hand_step)
     simple = isinstance(statement, ast.Assign | ast.AnnAssign | ast.Return | ast.Expr)

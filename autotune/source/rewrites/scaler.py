@@ -21,13 +21,8 @@ _SWITCH_ON = "GradScaler(enabled=True), as float16 needs"
 _NOT_FATAL = "leave the step to scaler.step(optimizer), which leaves it out, and do not end here"
 # What is handed gradients while backward makes them.
 _HOOKS = frozenset(
-    {
-        "register_hook",
-        "register_backward_hook",
-        "register_full_backward_hook",
-        "register_full_backward_pre_hook",
-        "register_post_accumulate_grad_hook",
-    }
+    f"register_{kind}hook"
+    for kind in ("", "backward_", "full_backward_", "full_backward_pre_", "post_accumulate_grad_")
 )
 
 
