@@ -25,7 +25,7 @@ from autotune.errors import UsageError
 from autotune.source.edits import OutputPlace, Place, Places
 from autotune.source.loops.chances import moved_chance
 from autotune.source.loops.evaluation import evaluated
-from autotune.source.loops.later_loader import later_loader
+from autotune.source.loops.later import later_loader
 from autotune.source.loops.stages import later_stage
 from autotune.source.loops.sweeps import swept_sizes
 from autotune.source.loops.thaws import replaced_later, thawed_later

@@ -2,10 +2,9 @@
 
 import ast
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Collection, Iterator, Set
 
 from autotune.source.loops.around_training import loops_of_one_training, running_within
-from autotune.source.loops.coefficients import coefficients
 from autotune.source.loops.condition import code_in, given_code
 from autotune.source.loops.how_far import (
     RANGES,
@@ -17,11 +16,12 @@ from autotune.source.loops.how_far import (
     is_set_there,
 )
 from autotune.source.loops.late_terms import losses_of, without
-from autotune.source.loops.later_loader import HELD_OUT
-from autotune.source.loops.later_passes import Passes
+from autotune.source.loops.later import HELD_OUT, Passes
 from autotune.source.loops.loss import BACKWARDS
+from autotune.source.loops.settled import is_option
+from autotune.source.named import values_by_name
 from autotune.source.program import Program, first_of, holds
-from autotune.source.reach import calls_in
+from autotune.source.reach import calls_in, defaults_of
 from autotune.source.script import Function, Script, last_name, names_in, stored_names
 
 # Names of how much there is in a step.
@@ -31,6 +31,13 @@ _AMOUNT = re.compile(
 _BUILD = frozenset(("DataLoader",))
 _TURN_ON = frozenset(("requires_grad_", *BACKWARDS))
 _UNTRAINED = frozenset(("no_grad", "inference_mode"))
+# What gives a number of numbers, and of no tensors where these are counters.
+_OF_NUMBERS = frozenset(
+    (
+        *("abs", "float", "int", "len", "max", "min", "round"),
+        *("cos", "exp", "pow", "sin", "sqrt", "tanh"),
+    )
+)
 
 
 def later_stage(program: Program) -> str:
@@ -89,7 +96,7 @@ class _Work:
     def _is_of_a_loss(self, block: list[ast.stmt], counted: Counted) -> bool:
         """Whether `block` gives a value to a part of a loss that is no number of its own."""
         parts = given_code(block) & self._losses
-        return bool(parts - coefficients(self._program, self._script, parts, counted))
+        return bool(parts - _coefficients(self._program, self._script, parts, counted))
 
     def is_built_by(self, value: ast.expr, counted: Counted) -> bool:
         """Whether `value` is a loader that is built of what such a number chooses, but samples."""
@@ -200,3 +207,78 @@ def _losses_in(program: Program, script: Script) -> set[str]:
             owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
             found = found.union(*(losses_of(body, loss) for loss in (*owner, *call.args)))
     return found
+
+
+def _coefficients(
+    program: Program, script: Script, given: Collection[str], counted: Counted
+) -> set[str]:
+    """The code of those `given` that are only ever numbers, and that no condition asks for."""
+    names = {code: code.rpartition(".")[2] for code in given}
+    numbers = {
+        code for code, name in names.items() if _are_numbers(script, name, counted, frozenset())
+    }
+    asked = _asked_for(program) if numbers else set[str]()
+    return {code for code in numbers if names[code] not in asked}
+
+
+def _asked_for(program: Program) -> set[str]:
+    """The last names of what decides on something."""
+    found = set[str]()
+    for _, node in program.nodes():
+        match node:
+            case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
+                tests = [test]
+            case ast.comprehension(ifs=tests) | ast.BoolOp(values=tests):
+                pass
+            case _:
+                continue
+        found |= {code.rpartition(".")[2] for test in tests for code in code_in(test)}
+    return found
+
+
+def _are_numbers(script: Script, name: str, counted: Counted, known: frozenset[str]) -> bool:
+    """Whether all that the file sets `name` to are numbers, as far as `known` names are."""
+    values = values_by_name(script).get(name, ())
+    return bool(values) and all(
+        name in known or _is_plain_number(script, value, counted, known | {name})
+        for value in values
+    )
+
+
+def _is_plain_number(
+    script: Script, value: ast.expr, counted: Counted, known: frozenset[str]
+) -> bool:
+    match value:
+        case ast.Constant():
+            return not isinstance(value.value, str)
+        case ast.BinOp(left=left, op=ast.Div() | ast.FloorDiv(), right=right) if all(
+            last_name(call.func) in _OF_NUMBERS for call in calls_in(right)
+        ):
+            parts = [left]
+        case ast.BinOp(left=left, right=right):
+            parts = [left, right]
+        case ast.UnaryOp(operand=operand):
+            parts = [operand]
+        case ast.IfExp(body=then, orelse=other):
+            parts = [then, other]
+        case ast.Call(func=by, args=args) if last_name(by) in _OF_NUMBERS:
+            parts = args
+        case ast.Compare():
+            return True
+        case ast.Name() | ast.Attribute():
+            return (
+                counted.has(value)
+                or is_option(value)
+                or _is_default(script, value)
+                or _are_numbers(script, last_name(value), counted, known)
+            )
+        case _:
+            return False
+    return all(_is_plain_number(script, at, counted, known) for at in parts)
+
+
+def _is_default(script: Script, value: ast.expr) -> bool:
+    """Whether `value` is a parameter that is a number where nothing is given for it."""
+    function = script.function(value)
+    default = defaults_of(function).get(last_name(value)) if function else None
+    return isinstance(default, ast.Constant) and isinstance(default.value, int | float)

@@ -13,7 +13,7 @@ from autotune.source.loops.around_training import (
     running_in_training,
     running_meanwhile,
 )
-from autotune.source.loops.later_loader import HELD_OUT
+from autotune.source.loops.later import HELD_OUT
 from autotune.source.program import Program, Refusal
 from autotune.source.script import (
     Function,

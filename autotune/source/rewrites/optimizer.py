@@ -17,8 +17,7 @@ from autotune.source.program import Change, Forbidden, Program, Refusal, replaci
 from autotune.source.reach import calls_in
 from autotune.source.refusals.loads import loads_of
 from autotune.source.refusals.own_gradients import gradients_read, turned_gradients
-from autotune.source.refusals.own_state import counted_anew, extended, forgotten, joined
-from autotune.source.refusals.relaid import relaid
+from autotune.source.refusals.own_state import counted_anew, extended, forgotten, joined, relaid
 from autotune.source.script import Function, last_name, root_name
 
 _OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
