@@ -3,9 +3,9 @@
 import ast
 import functools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from autotune.source.script import given_to, root_name
+from autotune.source.script import given_to, root_name, stored_names
 
 # Methods that write into an array, or change a container; functions that write into the first they
 # are given.
@@ -65,6 +65,13 @@ def _targets(target: ast.expr) -> list[ast.expr]:
     return [target]
 
 
+def stored_in(nodes: Iterable[ast.AST]) -> Iterator[ast.Name | ast.Attribute]:
+    """The variables and attributes among `nodes` that are given a value."""
+    for at in nodes:
+        if isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Store):
+            yield at
+
+
 def given_values(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     """What `node` assigns which value: side by side, each its own (`x, y = x.cuda(), y.cuda()`)."""
     match node:
@@ -75,6 +82,12 @@ def given_values(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield from ((target, value) for some in each for target in some)
         case ast.AnnAssign(target=target, value=ast.expr() as value):
             yield target, value
+
+
+def values_given(within: ast.AST, name: str) -> list[ast.expr]:
+    """What the variable `name` is assigned `within`, alone or beside others."""
+    nodes = (at for at in ast.walk(within) if isinstance(at, ast.Assign))
+    return [at.value for at in nodes if name in stored_names(at)]
 
 
 def written_into(node: ast.AST) -> Iterator[ast.expr]:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import PurePath
 
+from autotune.source.calls.writes import stored_in
 from autotune.source.loops.iteration import WRAPPERS
 from autotune.source.program import Program
 from autotune.source.script import Function, Script, is_none, last_name, root_name
@@ -46,10 +47,8 @@ def classes_built(program: Program, script: Script, name: str) -> list[set[str]]
     classes = {each.name for each in classes_of(program)}
     values = [
         value_of(script.statement(at), at)
-        for at in script.nodes
-        if isinstance(at, ast.Name | ast.Attribute)
-        and isinstance(at.ctx, ast.Store)
-        and ast.unparse(at) == name
+        for at in stored_in(script.nodes)
+        if ast.unparse(at) == name
     ]
     return [
         _class_built(value, classes)

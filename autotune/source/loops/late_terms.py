@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator, Sequence, Set
 
+from autotune.source.calls.writes import values_given
 from autotune.source.loops.condition import are_options, code_in, given_code
 from autotune.source.loops.loss import receiver_of
 from autotune.source.named import calls_named
@@ -147,20 +148,13 @@ def asks_for_kind(node: ast.AST, around: Sequence[ast.stmt]) -> bool:
         case ast.Attribute(attr="ndim"):
             return True
         case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]) if any(
-            map(_chooses, _values(around, name))
+            _chooses(value) for at in around for value in values_given(at, name)
         ):
             return False  # how many there are in this batch
         case ast.Call(func=function):
             names = {last_name(call.func) for call in calls_in(node)}
             return last_name(function) in _OF_KIND or bool(names & FINITE)
     return False
-
-
-def _values(around: Sequence[ast.stmt], name: str) -> Iterator[ast.expr]:
-    """What the variable `name` is given there."""
-    for node in (at for statement in around for at in ast.walk(statement)):
-        if isinstance(node, ast.Assign) and name in stored_names(node):
-            yield node.value
 
 
 def _chooses(value: ast.expr) -> bool:

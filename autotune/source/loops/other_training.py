@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TypeGuard
 
+from autotune.source.calls.writes import stored_in
 from autotune.source.edits import Place
 from autotune.source.script import (
     COMPREHENSIONS,
@@ -162,8 +163,8 @@ class NamesBeside:
             at.attr
             for function in nodes
             if isinstance(function, Function) and function.name != "__init__"
-            for at in ast.walk(function)
-            if isinstance(at, ast.Attribute) and isinstance(at.ctx, ast.Store)
+            for at in stored_in(ast.walk(function))
+            if isinstance(at, ast.Attribute)
         }
         self._tables = {name for tree in trees for name in self._looked_up(tree)}
         self._tables -= {name for name in self._tables if read[name] > 1}
@@ -204,9 +205,9 @@ class NamesBeside:
     def _changed(self, node: ast.AST, changed: frozenset[str]) -> frozenset[str]:
         """What is set, or given anew, around what `node` holds."""
         if isinstance(node, LOOPS):
-            return changed.union(self._set_later, _stored(node))
+            return changed.union(self._set_later, map(last_name, stored_in(ast.walk(node))))
         if isinstance(node, COMPREHENSIONS):
-            return changed.union(_stored(node))
+            return changed.union(map(last_name, stored_in(ast.walk(node))))
         if isinstance(node, Function):
             often = node.name in self._often
             return frozenset(self._set_later.union(_given(node)) if often else ())
@@ -270,13 +271,6 @@ def used_in(tree: ast.AST) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.Attribute):
             yield node.attr
-
-
-def _stored(loop: ast.AST) -> Iterator[str]:
-    """The names of variables and attributes that are set in a loop."""
-    for at in ast.walk(loop):
-        if isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Store):
-            yield last_name(at)
 
 
 def _given(function: Function) -> Iterator[str]:

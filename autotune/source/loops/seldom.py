@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from autotune.source.calls.writes import stored_in
 from autotune.source.edits import Place, Places
 from autotune.source.loops.around_training import (
     loops_of_training,
@@ -134,12 +135,7 @@ def _heads(script: Script, loops: list[ast.AST]) -> Iterator[str]:
 def _moved(ran: Collection[ast.AST]) -> frozenset[str]:
     """The code of what is given a value there, other than by the head of a loop."""
     heads = {at for loop in ran if isinstance(loop, ast.For) for at in ast.walk(loop.target)}
-    stored = (
-        at
-        for at in ran
-        if isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Store)
-    )
-    return frozenset(ast.unparse(at) for at in stored if at not in heads)
+    return frozenset(ast.unparse(at) for at in stored_in(ran) if at not in heads)
 
 
 def _may_be_left(loop: ast.AST) -> bool:

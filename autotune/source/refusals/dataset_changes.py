@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from autotune.source.calls.building import Building, building
 from autotune.source.calls.keywords import given_value
-from autotune.source.calls.writes import assigned, written_into
+from autotune.source.calls.writes import assigned, values_given, written_into
 from autotune.source.loops.around_training import (
     loops_of_training,
     running,
@@ -22,7 +22,6 @@ from autotune.source.script import (
     last_name,
     names_in,
     parameters,
-    stored_names,
 )
 
 _DATASET = "dataset"
@@ -240,11 +239,7 @@ def is_held_out(data: ast.expr) -> bool:
 def _is_another(script: Script, changed: ast.Name) -> bool:
     """Whether the function has an own variable of that name, given nothing named as a dataset."""
     function = script.function(changed)
-    values = [
-        at.value
-        for at in ast.walk(function or script.tree)
-        if isinstance(at, ast.Assign) and changed.id in stored_names(at)
-    ]
+    values = values_given(function or script.tree, changed.id)
     given = (leaf for each in values for leaf in ast.walk(each) if isinstance(leaf, ast.expr))
     names = {last_name(leaf).lower() for leaf in given}
     known = changed.id.lower() in names or any(map(_OF_DATA.fullmatch, names))

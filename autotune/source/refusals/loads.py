@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from autotune.source.calls.writes import stored_in
 from autotune.source.loops.kinds import classes_of, kin
 from autotune.source.loops.loss import receiver_of
 from autotune.source.places import OPTIMIZERS, Call, step_call
@@ -149,11 +150,10 @@ def _of_variable(script: Script, receiver: ast.Name) -> list[_Given]:
 def _given_in(script: Script, around: ast.AST) -> list[_Given]:
     """The variables and attributes that are given a value in `around`."""
     found = []
-    for at in ast.walk(around):
-        if isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Store):
-            holder = script.statement(at)
-            value = holder.value if isinstance(holder, ast.Assign | ast.AnnAssign) else None
-            found.append(_Given(script=script, place=at, value=value))
+    for at in stored_in(ast.walk(around)):
+        holder = script.statement(at)
+        value = holder.value if isinstance(holder, ast.Assign | ast.AnnAssign) else None
+        found.append(_Given(script=script, place=at, value=value))
     return found
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from autotune.source.calls.writes import assigned, keys_set
+from autotune.source.calls.writes import assigned, keys_set, stored_in
 from autotune.source.loops.around_training import running_in_training
 from autotune.source.places import Call
 from autotune.source.program import Program, first_of
@@ -228,8 +228,8 @@ def _given_to_it(script: Script, at: ast.expr, name: str) -> Iterator[ast.expr |
     function = script.function(at)
     if function and name in parameters(function):
         yield None
-    for node in script.nodes:
-        stored = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-        if stored and script.function(node) is function:
+    for node in stored_in(script.nodes):
+        own = isinstance(node, ast.Name) and node.id == name
+        if own and script.function(node) is function:
             statement = script.statement(node)
             yield statement.value if isinstance(statement, ast.Assign) else None

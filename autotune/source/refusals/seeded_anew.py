@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Collection, Iterator, Set
 
+from autotune.source.calls.writes import stored_in
 from autotune.source.loops.around_training import own_loops, running_within
 from autotune.source.named import calls_named
 from autotune.source.program import Program, holds
@@ -33,7 +34,7 @@ def seeded_anew(program: Program) -> dict[str, str]:
     if not outer:
         return {}
     ran = running_within(program, outer[:1]) - {node for loop in inner for node in ast.walk(loop)}
-    moving = {each for at in ast.walk(outer[0]) for each in _bound(at)}
+    moving = set(map(last_name, stored_in(ast.walk(outer[0]))))
     counted = (at.target for at in ran if isinstance(at, ast.AugAssign))
     moving |= {at.attr for at in counted if isinstance(at, ast.Attribute)}
     loaders = _loaders(program)
@@ -184,9 +185,3 @@ def _given(
 
 def _leaves(given: ast.expr) -> Iterator[ast.expr]:
     return (at for at in ast.walk(given) if isinstance(at, ast.Name | ast.Attribute))
-
-
-def _bound(node: ast.AST) -> Iterator[str]:
-    """The names that `node` gives a value."""
-    if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
-        yield last_name(node)

@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Set
 
+from autotune.source.calls.writes import stored_in
 from autotune.source.loops.around_training import loops_of_training, running_within
 from autotune.source.loops.beginnings import ending_tests
 from autotune.source.named import option_defaults
@@ -22,12 +23,7 @@ def small_error(program: Program) -> str:
     """Where the training ends once its error, or that's change, is below a number that stays."""
     inner, outer = loops_of_training(program)
     ran = running_within(program, [*inner, *outer])
-    moved = {
-        last_name(node)
-        for _, node in program.nodes()
-        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store)
-        if node in ran
-    }
+    moved = set(map(last_name, stored_in(at for _, at in program.nodes() if at in ran)))
     for script in program.scripts.values():
         for loop in (at for at in script.nodes if at in inner or at in outer):
             for test, ends in ending_tests(script, loop):

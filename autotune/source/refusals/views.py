@@ -1,7 +1,7 @@
 """Where a program views, saves or reads tensors as only the usual order of dimensions allows."""
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from autotune.source.loops.around_training import own_loops, running
 from autotune.source.loops.stages import later_stages
@@ -102,17 +102,14 @@ def _makes_up(script: Script, call: ast.Call) -> bool:
     """Whether `call` is given no strides that a tensor was asked for, nor a tensor in order."""
     given = [call.func, *given_to(call)]
     names = set[str]().union(*map(names_in, given))
-    around = script.function(call) or script.tree
-    given += (
-        at.value
-        for at in ast.walk(around)
-        if isinstance(at, ast.Assign) and not names.isdisjoint(_bound(at))
-    )
+    given += _values(script.function(call) or script.tree, names)
     return not any(last_name(each.func) in _ORDERED for at in given for each in calls_in(at))
 
 
-def _bound(assignment: ast.Assign) -> set[str]:
-    return set[str]().union(*map(names_in, assignment.targets))
+def _values(around: ast.AST, names: Set[str]) -> list[ast.expr]:
+    """What is assigned `around` to what has one of `names` in it."""
+    given = (at for at in ast.walk(around) if isinstance(at, ast.Assign))
+    return [at.value for at in given if names & set[str]().union(*map(names_in, at.targets))]
 
 
 def _is_read(script: Script, call: ast.Call) -> bool:
@@ -180,12 +177,7 @@ def _is_of_the_outcome(script: Script, call: ast.Call) -> bool:
     function = script.function(call)
     if function is None or not isinstance(call.func, ast.Attribute):
         return False
-    names = names_in(call.func.value)
-    given = [
-        at.value
-        for at in ast.walk(function)
-        if isinstance(at, ast.Assign) and not names.isdisjoint(_bound(at))
-    ]
+    given = _values(function, names_in(call.func.value))
     made = (each for at in (call.func.value, *given) for each in calls_in(at))
     return any(ast.unparse(each.func) in ("self", "self.forward") for each in made)
 
