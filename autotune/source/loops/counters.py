@@ -91,11 +91,11 @@ def goes_by_index(
     by_index = {index}
     while more := _made_from(body, by_index, late) - by_index:
         by_index |= more
-    done = [at.value for at in body if isinstance(at, ast.Expr) and not _is_harmless(at, saying)]
+    harmless = SAYING | _KEEPING | _SAVING | frozenset(saying)
+    values = (at.value for at in body if isinstance(at, ast.Expr))
+    done = [at for at in values if isinstance(at, ast.Call) and last_name(at.func) not in harmless]
     under = [at for test in _tests(body, by_index) for at in ast.walk(test)]
-    return bool(by_index & set(loss)) or any(
-        isinstance(at, ast.Call) and (at in under or names_in(at) & by_index) for at in done
-    )
+    return bool(by_index & set(loss)) or any(at in under or names_in(at) & by_index for at in done)
 
 
 def _made_from(body: Sequence[ast.AST], names: set[str], late: int) -> set[str]:
@@ -125,13 +125,6 @@ def _is_zero(value: ast.expr) -> bool:
 def _tests(body: Sequence[ast.AST], names: set[str]) -> list[ast.If | ast.While]:
     """The statements of `body` that are run by a test of one of `names`."""
     return [at for at in body if isinstance(at, ast.If | ast.While) and names_in(at.test) & names]
-
-
-def _is_harmless(statement: ast.Expr, saying: Collection[str]) -> bool:
-    """Whether `statement` says, keeps or saves something."""
-    value = statement.value
-    harmless = SAYING | _KEEPING | _SAVING | frozenset(saying)
-    return isinstance(value, ast.Call) and last_name(value.func) in harmless
 
 
 def counted(body: Iterable[ast.AST]) -> Iterator[ast.expr]:

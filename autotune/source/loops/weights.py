@@ -49,8 +49,11 @@ def moves_weights(statement: ast.stmt, beside: Sequence[ast.stmt] = ()) -> bool:
     targets = [at.target for at in nodes if isinstance(at, ast.For)]
     bound = set[str]().union(*map(names_in, targets))
     changes = any(
-        (isinstance(at, ast.Attribute) and (at.attr == "data" or _is_in_place(at.attr)))
-        or (isinstance(at, ast.AugAssign) and not _is_a_sum(at.target, bound))
+        (isinstance(at, ast.Attribute) and _changes_it(at.attr))
+        or (
+            isinstance(at, ast.AugAssign)
+            and not (isinstance(at.target, ast.Name) and at.target.id not in bound)
+        )
         for at in nodes
     )
     return changes and any(last_name(call.func) in _OF_WEIGHTS for call in calls_in(statement))
@@ -74,14 +77,10 @@ def _is_a_pattern(statement: ast.stmt, beside: Sequence[ast.stmt]) -> bool:
     return False
 
 
-def _is_a_sum(target: ast.expr, bound: set[str]) -> bool:
-    """Whether what is added to is a variable, none that a loop has `bound` to weights."""
-    return isinstance(target, ast.Name) and target.id not in bound
-
-
-def _is_in_place(method: str) -> bool:
-    """Whether `method` changes what it belongs to, as `add_` and `_foreach_mul_` do."""
-    return (method.endswith("_") and not method.endswith("__")) or method == "load_state_dict"
+def _changes_it(name: str) -> bool:
+    """Whether an attribute or method of that `name` changes its tensor, as `add_` does."""
+    in_place = name.endswith("_") and not name.endswith("__")
+    return in_place or name in ("data", "load_state_dict")
 
 
 def touches_groups(script: Script, nodes: Iterable[ast.AST]) -> bool:

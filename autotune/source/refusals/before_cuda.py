@@ -24,8 +24,9 @@ def must_come_before_cuda(program: Program, script: Script, line: int) -> bool:
     forks = any(_FORKING in text for text in texts) and any(
         _STARTS & names for each in scripts for names in map(_names, each.nodes)
     )
-    return forks or any(
-        not (each is script and script.path == program.main and _is_above(script, at, line))
+    own = script if script.path == program.main else None
+    return forks or not all(
+        each is own and each.function(at) is None and each.statement(at).lineno <= line
         for each in scripts
         for at in _choices(each)
     )
@@ -48,8 +49,3 @@ def _choices(script: Script) -> Iterator[ast.AST]:
                 yield node
             case ast.keyword(arg=name) if name == _CHOICE:
                 yield node
-
-
-def _is_above(script: Script, node: ast.AST, line: int) -> bool:
-    """Whether `node` has run before what stands under `line`: at the top of the file."""
-    return script.function(node) is None and script.statement(node).lineno <= line

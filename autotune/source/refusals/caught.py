@@ -122,7 +122,8 @@ def _draws(
     for at in (part for each in behind for part in ast.walk(each)):
         match at:
             case ast.For(iter=source):
-                if at in inner or (_is_loader(source) and _hands_on(at)):
+                yields = any(isinstance(each, ast.Yield) for each in ast.walk(at))
+                if at in inner or (_is_loader(source) and yields):
                     return True
             case ast.Call(func=ast.Name(id="next"), args=[of, *_]):
                 parts = any(last_name(call.func) in _PARTS for call in calls_in(of))
@@ -135,10 +136,6 @@ def _draws(
 
 def _is_loader(source: ast.expr) -> bool:
     return bool(_LOADER.search(ast.unparse(source)))
-
-
-def _hands_on(loop: ast.For) -> bool:
-    return any(isinstance(at, ast.Yield) for at in ast.walk(loop))
 
 
 def _raised_in(program: Program, loops: Collection[ast.AST]) -> set[str]:

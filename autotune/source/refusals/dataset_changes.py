@@ -182,14 +182,10 @@ def _may_change(method: ast.FunctionDef) -> bool:
         if any(written_into(node)) or isinstance(node, ast.Global | ast.Nonlocal | ast.Yield):
             return True
         if isinstance(node, ast.Call) and last_name(node.func) not in _READING:
-            given = (*given_to(node), node.func)
-            if any(map(_has_self, given)):
+            given = set[str]().union(*map(names_in, (*given_to(node), node.func)))
+            if given & {"self", "super"}:
                 return True
     return False
-
-
-def _has_self(part: ast.expr) -> bool:
-    return bool(names_in(part) & {"self", "super"})
 
 
 def _changed(node: ast.stmt, changers: Collection[str], readers: Collection[str]) -> list[ast.expr]:

@@ -112,7 +112,7 @@ def _goes_by(function: Function, name: str, functions: Sequence[Function]) -> bo
         node = waiting.pop()
         if isinstance(node, ast.JoinedStr) or _says(node) or _is_apart(function, node):
             continue
-        if _sets(node, name):
+        if name in map(ast.unparse, assigned(node)):
             continue
         counted = _counted(function, node) if isinstance(node, ast.stmt) else None
         if counted is not None and ast.unparse(counted) == name:
@@ -226,10 +226,6 @@ def _drops(function: Function, node: ast.AST) -> bool:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=table, attr=name))):
             return name in _DROPPING and _is_kept(function, table)
     return False
-
-
-def _sets(node: ast.AST, name: str) -> bool:
-    return name in map(ast.unparse, assigned(node))
 
 
 def _meant(function: Function, number: ast.expr) -> list[ast.expr]:

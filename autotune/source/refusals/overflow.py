@@ -158,7 +158,8 @@ def _ends_inside(program: Program, call: ast.AST, computed: set[str]) -> bool:
             for test in _asked(script, at, None, nodes)
         )
         asked = [at for test in tests for at in ast.walk(test)]
-        finite = (at for at in asked if _is_finite(at))
+        calls = (at for at in asked if isinstance(at, ast.Call))
+        finite = (at for at in calls if last_name(at.func) in FINITE)
         read = computed & _read_in(made) if isinstance(made, Function) else set[str]()
         if any(_is_grad(at) or _variables(at) & read for at in asked) or not all(
             _is_given_here(program, call, made, at, computed) for at in finite
@@ -183,11 +184,6 @@ def _is_given_here(
 
 def _is_grad(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "grad"
-
-
-def _is_finite(node: ast.AST) -> bool:
-    """Whether `node` asks whether something is finite."""
-    return isinstance(node, ast.Call) and last_name(node.func) in FINITE
 
 
 def _is_strict(node: ast.AST) -> bool:

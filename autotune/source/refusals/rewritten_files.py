@@ -128,7 +128,8 @@ def writes(program: Program, script: Script, node: ast.AST) -> Iterator[Use]:
                 yield Use(script, node, of)
             if name in _WRITING:
                 yield from (Use(script, node, each) for each in args[:1])
-            of_text = name == "replace" and _root(function) not in script.imports
+            root = ast.unparse(function).partition(".")[0]
+            of_text = name == "replace" and root not in script.imports
             if name in _WRITING_SECOND and not of_text:
                 yield from (Use(script, node, each) for each in args[1:2])
             yield from (Use(script, node, name=each) for each in _tables(node, _WRITTEN_TABLE))
@@ -148,10 +149,6 @@ def _reads(program: Program, script: Script, node: ast.AST) -> Iterator[Use]:
         case ast.Subscript(value=table):
             for other, mapped in _mapped(program, script, table):
                 yield Use(other, node, mapped)
-
-
-def _root(function: ast.expr) -> str:
-    return ast.unparse(function).partition(".")[0]
 
 
 def _opened(call: ast.Call, *, writing: bool) -> ast.expr | None:

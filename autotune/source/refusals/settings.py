@@ -3,7 +3,6 @@
 import ast
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeGuard
 
 from autotune.source.calls.writes import (
     assigned,
@@ -110,7 +109,8 @@ def _sets(program: Program, script: Script, node: ast.AST, setting: Setting) -> 
         keys = keys_set(node) if setting.keys else None
         if keys is not None and not keys & setting.keys:
             return False
-        memory = [at.value for at in assigned(node) if _is_memory(at)]
+        attributes = (at for at in assigned(node) if isinstance(at, ast.Attribute))
+        memory = [at.value for at in attributes if at.attr == "data"]  # a tensor gets another
         written = _meant(script, node, (*memory, *written_into(node)))
         return any(_is_it(program, script, at, setting) for at in written)
     targets = [*assigned(node)]
@@ -130,11 +130,6 @@ def _meant(script: Script, node: ast.AST, written: Iterable[ast.expr]) -> Iterat
             for value in shown_by(target.id, script.function(node) or script.tree):
                 if not (isinstance(node, ast.AugAssign) and isinstance(value, ast.Subscript)):
                     yield whole_of(value)
-
-
-def _is_memory(target: ast.expr) -> TypeGuard[ast.Attribute]:
-    """Whether it is `table.data`, by which a tensor gets other memory."""
-    return isinstance(target, ast.Attribute) and target.attr == "data"
 
 
 def _sets_by_name(program: Program, script: Script, node: ast.AST, setting: Setting) -> bool:

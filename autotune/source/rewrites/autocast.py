@@ -166,7 +166,7 @@ def _existing(span: Span, edit: Autocast, hand_step: str) -> Call | None:
     for context in (item.context_expr for at in opened for item in at.items):
         if isinstance(context, ast.Call) and _is_autocast(context):
             found.append(Call(script=script, node=context, what="autocast"))
-            if not _is_torchs(found[-1]):
+            if not script.qualified(context.func).startswith("torch."):
                 reason = f"forward runs under {script.code(context)}, not seen to be torch's own"
                 raise found[-1].refusal(reason, hand_step)
         elif _may_be_autocast(script, script.binds(last_name(context))):
@@ -235,10 +235,6 @@ def _signature(call: Call) -> Signature:
 
 def _is_autocast(context: ast.expr) -> bool:
     return isinstance(context, ast.Call) and last_name(context.func) == "autocast"
-
-
-def _is_torchs(call: Call) -> bool:
-    return call.script.qualified(call.node.func).startswith("torch.")
 
 
 def _is_on(call: Call) -> bool:

@@ -85,10 +85,13 @@ def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> 
     _check_room(call, hand_step)
     own = snippet(script, edit.code.replace("{model}", name))
     _check_rebinding(call, name, own.code, hand_step)
-    if any(_stands_before(script, call.statement, code) for code in _spellings(own.code, name)):
+    variables = sorted(stored_names(parse(own.code)) - {name})
+    second = _renamed(own.code, {each: _SECOND_CHOICE + each for each in variables})
+    if any(_stands_before(script, call.statement, code) for code in (own.code, second)):
         return program
     check_uses(program, edit, call, model, hand_step)
-    own = replace(own, code=_with_free_names(script, own.code, name))
+    free = {each: script.free_name(each, _SECOND_CHOICE + each) for each in variables}
+    own = replace(own, code=_renamed(own.code, free))
     first = first_line(call.statement)
     try:
         imports = imports_added(script, [*edit.imports, *own.imports], until=first)
@@ -233,22 +236,6 @@ def _check_rebinding(call: Call, name: str, code: str, hand_step: str) -> None:
     if name in stored_names(parse(code)):
         reason = f"{name} is a parameter of {function.name}(): its caller would keep the old model"
         raise call.refusal(reason, hand_step)
-
-
-def _own_variables(code: str, model: str) -> list[str]:
-    """The variables that `code` binds, but for the model itself."""
-    return sorted(stored_names(parse(code)) - {model})
-
-
-def _spellings(code: str, model: str) -> list[str]:
-    """`code` as it may stand in a file, with the names of its variables or second ones."""
-    own = _own_variables(code, model)
-    return [code, _renamed(code, {name: _SECOND_CHOICE + name for name in own})]
-
-
-def _with_free_names(script: Script, code: str, model: str) -> str:
-    own = _own_variables(code, model)
-    return _renamed(code, {name: script.free_name(name, _SECOND_CHOICE + name) for name in own})
 
 
 def _renamed(code: str, names: dict[str, str]) -> str:

@@ -135,12 +135,10 @@ def _other_optimizer(program: Program, backward: Call, step: Call) -> str:
     }
     stepped = [_stepping(at) for at in calls if is_method(at, "step") and not at.args]
     others = [at for at in stepped if last_name(at) != own]
-    found = (at for at in others if _is_optimizers(last_name(at)) or last_name(at) in cleared)
-    return next(map(script.code, found), "")
-
-
-def _is_optimizers(name: str) -> bool:
-    return "opt" in name.lower() and "sched" not in name.lower()
+    for name, at in ((last_name(at), at) for at in others):
+        if name in cleared or ("opt" in name.lower() and "sched" not in name.lower()):
+            return script.code(at)
+    return ""
 
 
 def _may_be_off(tree: ast.AST) -> bool:
