@@ -38,8 +38,7 @@ from autotune.source.refusals.own_process import counted_by_workers
 from autotune.source.refusals.seeded_anew import seeded_anew
 from autotune.source.refusals.settings import Setting, Training
 from autotune.source.refusals.shared import filled_by_several, shared_out_rounded_down
-from autotune.source.refusals.short_numbers import rare_chance, running_values
-from autotune.source.refusals.tolerances import small_error
+from autotune.source.refusals.short_numbers import rare_chance, running_values, small_error
 from autotune.source.script import last_name, tree_of
 from autotune.workload.program.imported import imported_files
 from autotune.workload.program.target import load_target

@@ -28,12 +28,8 @@ _TRIFLING = (
 
 
 def moved_chance(program: Program) -> str:
-    """File and line of a condition that holds a random number against a chance that the training
-    of `program` moves (`if random.random() < epsilon`), and under which a step calls something, or
-    does not; "" where there is none.
-
-    The figures of the first steps are then not those of later ones: a program that plays games
-    asks its model for a move as often as it does not explore.
+    """Where a random number is held against a chance that the training moves (`if random.random()
+    < epsilon`), and a step calls something by that: its first steps are then not its later ones.
     """
     inner, outer = loops_of_training(program)
     ran = running_within(program, [*inner, *outer])

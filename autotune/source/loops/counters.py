@@ -27,10 +27,8 @@ def deciding_counter(
     program: Program, script: Script, body: Iterable[ast.AST], functions: Iterable[Called]
 ) -> str:
     """The code of a count that `body`, in `script`, or one of the `functions` that it calls keeps
-    and the program decides by, "" where there is none.
-
-    What is only said (`if step % 100 == 0: print(...)`), or a mean that is divided by it, is no
-    decision; what divides it (`step / warmup`), or is called with it, may be one.
+    and the program decides by, "" where there is none; what is only said, or divided by it, is no
+    decision.
     """
     kept = [(script, target) for target in counted(body)]
     kept += [(at.script, target) for at in functions for target in _kept_counts(at.node)]
@@ -82,11 +80,8 @@ def goes_by_index(
     late: int,
     saying: Collection[str] = (),
 ) -> bool:
-    """Whether one of the variables of the `loss` comes from `index`, the number of the batch, in
-    the nodes of `body`, or something is done by it that does more than say or keep something, as
-    the program's functions `saying` do.
-
-    On the lines behind `late`, that of backward, the loss is there already.
+    """Whether the `loss`, on lines before `late`, comes from `index`, the number of the batch, or
+    more is done by it in `body` than to say or keep something, as the functions `saying` do.
     """
     by_index = {index}
     while more := _made_from(body, by_index, late) - by_index:

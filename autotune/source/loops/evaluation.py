@@ -23,11 +23,9 @@ _LEAVING = ast.Continue | ast.Return
 
 
 def evaluated(program: Program) -> str:
-    """File and line of what puts a model into evaluation in the loops of the training of `program`,
-    to go on training it or in a function without gradients; "" where nothing does. Layers that are
-    kept in evaluation while the rest trains, and teachers, are not evaluated, nor is what warms up
-    in a step's own forward pass. Where several do, it is one of a file that was seen to
-    train, for a method of that name may be another class's, and first one in its loop over epochs.
+    """What puts a model into evaluation in the loops of the training, to train on or without
+    gradients; no layer that is kept in evaluation, no teacher, no step's own forward pass. Of
+    several it is one of a file that was seen to train, and first one in its loop over epochs.
     """
     inner, outer = loops_of_one_training(program)
     ran = running_within(program, [*inner, *outer])

@@ -105,13 +105,11 @@ def _asks_for_kind(test: ast.expr) -> bool:
 
 
 def later_loader(program: Program, built: Sequence[Place]) -> str:
-    """File and line of a DataLoader that stands in the loops of the training of `program`, or in
-    what they call, and is none of those that were seen to be `built`; "" where there is none.
+    """A DataLoader that the loops of the training come to, and none that was seen to be `built`.
 
-    Those under a condition, or that one of several `return` gives back, may be another
-    configuration's, as those of a class may be that has a method of the name in which another has
-    built one; those of a function that trains another training's; and what goes by a name of
-    held-out data trains nothing, nor what a function draws from that computes no gradients.
+    Those under a condition, or that a `return` gives back, may be another configuration's, as those
+    of a class that stands for another may; those of a function that trains another training's; and
+    what is named as held-out data, or drawn from without gradients, trains nothing.
     """
     ran, training = running_in_training(program), callers(program, "backward")
     others = _instead(program, built)

@@ -54,9 +54,6 @@ def given_names(statement: ast.stmt) -> set[str]:
 def adds_up_at(program: Program, loop: ast.For, backward: Call) -> str:
     """Where something that the loss comes from adds up all that it is given: file and line, ""
     where nothing does; a penalty on the weights and what is divided by the batch's size do not.
-
-    Followed are the statements of `loop` that lead to the loss, and the program's own functions,
-    classes and variables that they name in a call.
     """
     sources: list[ast.AST] = [backward.statement]
     needed = loss_names(backward)

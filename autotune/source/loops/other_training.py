@@ -22,13 +22,10 @@ from autotune.source.script import (
 def not_reached(
     sources: Mapping[str, str], backwards: Sequence[Place], main: str
 ) -> tuple[Place, ...]:
-    """Where in `sources` (texts by path) there are loops that train, by a backward pass and a step,
-    and have none of the `backwards` that were seen; the line is the backward pass's. None where no
-    loop has any: those that were seen lie in what the loops call, and do not tell them apart. Nor
-    those of classes, functions and methods that nothing names, as a library has trainers for other
-    models, of functions that are named only instead of what was seen to train (`if gpu: ... else:`,
-    a table of which one is looked up), of a branch that leaves the function before it
-    (`if overfit: ... return`), and of what a file runs only as the script that `main` is.
+    """The backward passes of loops in `sources` (texts by path) that train and have none of the
+    `backwards` that were seen; none where no loop has any. Left out are those that nothing names,
+    that are named only instead of what was seen to train (`if gpu: ... else:`, a table), that stand
+    in a branch that leaves before it, and what a file runs only as the script that `main` is.
     """
     trees = {path: tree_of(text) for path, text in sources.items()}
     for path in trees.keys() - {main}:  # what an import skips

@@ -15,12 +15,8 @@ _STATEMENTS = _GIVING | ast.Return
 
 def model_of(optimizer: Call, called: Collection[str] = ()) -> ast.expr | None:
     """The expression of the one model that `optimizer` is given parameters of, None for another
-    number of them.
-
-    Followed are the statements of its function that lead to what it is given: the lists, dicts and
-    loops by which parameters are often put into groups, and the method `self.groups()`. Parts of a
-    module that the file itself calls in training, as one of `called` ("model", where these are of
-    `model.head`), stand for it.
+    number of them; the lists, dicts, loops and methods by which parameters are put into groups are
+    followed. Parts of a module that training calls, as one of `called`, stand for it.
     """
     sources = _sources(optimizer)
     different = _outermost(optimizer, sources)

@@ -41,12 +41,9 @@ _OF_NUMBERS = frozenset(
 
 
 def later_stage(program: Program) -> str:
-    """File and line of what makes the steps of `program` others once its training has come to some
-    epoch or step; "" where its source shows none.
-
-    That is a condition on an epoch or a step under which there is another loss or backward pass,
-    weights are frozen or thawed, a loader is built, or how much there is in a step is set; an
-    amount that is computed from an epoch or a step; and passes that have not come, under a
+    """What makes steps others once the training has come to some epoch or step: a condition on it
+    under which there is another loss or backward pass, weights are frozen or thawed, a loader is
+    built, or an amount set; an amount computed from it; and passes that have not come, under a
     condition on what the training itself changes.
     """
     return first_of(later_stages(program))

@@ -1,8 +1,4 @@
-"""Where a training catches what its samples raise: out of a worker it comes as something else.
-
-torch raises it again with the traceback for its only argument, and what cannot be made of one text
-as a RuntimeError (`torch._utils.ExceptionWrapper`).
-"""
+"""Where a training catches what samples raise: a worker gives it with its traceback as a text."""
 
 import ast
 import builtins

@@ -32,11 +32,7 @@ _GIVEN_AWAY = ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Return | ast.Yield
 
 
 def turned_gradients(program: Program) -> str:
-    """Where a weight is given a gradient that comes of a transposed one, or of what lies column by
-    column, in whatever step: file and line, "" where none is.
-
-    Such a gradient may lie in memory otherwise than its weight.
-    """
+    """Where a weight is given a gradient that may lie otherwise: transposed, or by columns."""
     for script in program.scripts.values():
         for node in script.nodes if ".grad" in script.text else ():
             if isinstance(node, ast.Assign) and any(map(_is_gradient, node.targets)):

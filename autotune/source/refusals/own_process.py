@@ -1,4 +1,4 @@
-"""Where a program goes by its threads, workers or memory, or forks with one thread."""
+"""Where a program goes by its threads, workers or memory, forks, or chooses its GPUs."""
 
 import ast
 import re
@@ -32,6 +32,15 @@ _USAGE, _PEAK, _PLACE = "getrusage", "ru_maxrss", 2  # which tells of time and e
 _PROFILER = "memory_profiler.memory_usage"  # a table's `memory_usage()` is of the table alone
 # Files of the kernel's, and lines in them.
 _KERNEL = ("/statm", "/smaps", "smaps_rollup", "/proc/self/status", "/proc/meminfo", "VmRSS")
+_CHOICE = "CUDA_VISIBLE_DEVICES"
+_FORKING = "multiprocessing"
+# What starts a process by fork, or may; workers of a loader are forked with CUDA awake anyway.
+_STARTS = frozenset(
+    (
+        *("fork", "forkpty", "Process", "Pool", "Popen", "ProcessPoolExecutor"),
+        *("spawn", "start_processes", "get_context", "set_start_method"),
+    )
+)
 
 
 def counted_by_threads(program: Program) -> str:
@@ -77,10 +86,8 @@ def _passed(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def forked_with_one(program: Program) -> str:
-    """Where a program that sets one thread itself forks processes: file and line, "" where it does
-    not.
-
-    More threads wait in a forked process for ever: those of OpenMP stay behind in the first one.
+    """Where a program that sets one thread itself forks processes: more would wait there for ever,
+    as those of OpenMP stay behind in the first one.
     """
     calls = list(program.calls())
     if not any(_sets_one(call) for _, call in calls) or any(_spawns(call) for _, call in calls):
@@ -213,3 +220,37 @@ def _may_ask(script: Script, usage: ast.expr) -> bool:
         case ast.Subscript(slice=ast.Constant(value=place)):
             return place == _PLACE
     return True
+
+
+def must_come_before_cuda(program: Program, script: Script, line: int) -> bool:
+    """Whether the program may choose its GPUs, or start processes, after `line` of `script`."""
+    scripts = program.scripts.values()
+    texts = [ast.unparse(each.tree) for each in scripts]  # no comments
+    forks = any(_FORKING in text for text in texts) and any(
+        _STARTS & names for each in scripts for names in map(_names_of_it, each.nodes)
+    )
+    own = script if script.path == program.main else None
+    return forks or not all(
+        each is own and each.function(at) is None and each.statement(at).lineno <= line
+        for each in scripts
+        for at in _choices(each)
+    )
+
+
+def _names_of_it(node: ast.AST) -> set[str]:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return {name}
+        case ast.alias(name=name):
+            return {name.rpartition(".")[2]}
+    return set()
+
+
+def _choices(script: Script) -> Iterator[ast.AST]:
+    """Where `script` names the variable that chooses the GPUs."""
+    for node in script.nodes:
+        match node:
+            case ast.Constant(value=str(text)) if _CHOICE in text:
+                yield node
+            case ast.keyword(arg=name) if name == _CHOICE:
+                yield node

@@ -202,10 +202,8 @@ def _relays(script: Script, node: ast.AST) -> bool:
 def _keeps_order(
     script: Script, value: ast.expr, known: frozenset[str] = frozenset(), *, whole: bool = True
 ) -> bool:
-    """Whether all that `value` calls keeps the order, and what it names is not transposed; so too
-    of the variables that it names, but for those that are `known`. Of a variable that is the
-    `whole` of what is given, and begins as an argument or as what a loop goes through, nobody
-    knows.
+    """Whether all that `value` calls keeps the order, and what it names is not transposed, nor the
+    variables in it but the `known`; of one that is the `whole`, and not assigned, nobody knows.
     """
     names = {last_name(at) for at in ast.walk(value) if isinstance(at, ast.Attribute)}
     called = {last_name(call.func) for call in calls_in(value)}

@@ -22,8 +22,8 @@ from autotune.source.refusals.short_numbers import (
     denormal_constant,
     rare_chance,
     running_values,
+    small_error,
 )
-from autotune.source.refusals.tolerances import small_error
 from autotune.source.rewrites.outputs import model_calls, outputs_in_float32
 from autotune.source.rewrites.scaler import scaler_by_hand, with_scaler
 from autotune.source.script import Script, last_name

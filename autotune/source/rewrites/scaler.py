@@ -13,8 +13,8 @@ from autotune.source.insertions import (
 from autotune.source.loops.loss import receiver_of
 from autotune.source.places import Call, backward_and_step, optimizer_call, refusal
 from autotune.source.program import Change, Program, Refusal, replacing
-from autotune.source.refusals.before_cuda import must_come_before_cuda
 from autotune.source.refusals.overflow import fatal_check, may_see_gradients
+from autotune.source.refusals.own_process import must_come_before_cuda
 from autotune.source.script import Function, Script, given_to, is_method, last_name, parameters
 
 _SWITCH_ON = "GradScaler(enabled=True), as float16 needs"
