@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from autotune.source.calls.writes import gone_through
 from autotune.source.named import calls_named, values_by_name
 from autotune.source.program import Program
-from autotune.source.reach import callers, functions_named
+from autotune.source.reach import callers, decorators, functions_named
 from autotune.source.script import Function, Script, covers, given_to, last_name
 
 _THREADS = frozenset(("Thread", "Timer"))
@@ -49,8 +49,8 @@ def _is_kept(program: Program, function: Function) -> bool:
     """Whether a decorator leaves `function` with an object, or with whom none calls it by name."""
     if any(map(_leaves, function.decorator_list)):
         return True
-    names = [last_name(getattr(at, "func", at)) for at in function.decorator_list]
-    own = any(name and next(functions_named(program, name), None) for name in names)
+    names = decorators(function) - {""}
+    own = any(next(functions_named(program, name), None) for name in names)
     if not own or not _gives_nothing(function):
         return False
     return not any(calls_named(program, function.name))
@@ -114,10 +114,8 @@ def _found_by_name(program: Program) -> list[ast.AST]:
     named = {last_name(at) for _, at in program.nodes() if isinstance(at, ast.expr)}
     return [
         method
-        for _, kind in program.classes()
-        for method in kind.body
-        if isinstance(method, Function) and method.name not in named
-        if not method.name.startswith("__")
+        for method in program.methods()
+        if method.name not in named and not method.name.startswith("__")
     ]
 
 

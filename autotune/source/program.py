@@ -56,8 +56,12 @@ class Program:
         """The classes that the files define."""
         return ((script, at) for script, at in self.nodes() if isinstance(at, ast.ClassDef))
 
+    def methods(self) -> Iterator[Function]:
+        """The methods of these."""
+        return (at for _, kind in self.classes() for at in kind.body if isinstance(at, Function))
+
     def functions(self) -> Iterator[tuple[Script, Function]]:
-        """The functions and methods that they define."""
+        """The functions and methods that the files define."""
         return ((script, at) for script, at in self.nodes() if isinstance(at, Function))
 
     def changed(self, changes: Iterable[Change]) -> "Program":

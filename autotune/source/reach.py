@@ -75,8 +75,13 @@ def functions_named(program: Program, name: str) -> Iterator[tuple[Script, Funct
 
 def is_bound(script: Script, function: Function) -> bool:
     """Whether `function` is a method, given its object or class first."""
-    static = any(last_name(at) == "staticmethod" for at in function.decorator_list)
-    return isinstance(next(script.ancestors(function), None), ast.ClassDef) and not static
+    of_class = isinstance(next(script.ancestors(function), None), ast.ClassDef)
+    return of_class and "staticmethod" not in decorators(function)
+
+
+def decorators(function: Function) -> set[str]:
+    """The last names of what decorates `function`, called or not."""
+    return {last_name(getattr(at, "func", at)) for at in function.decorator_list}
 
 
 def callers(program: Program, name: str) -> set[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from autotune.source.loops.around_training import loops_of_training
 from autotune.source.loops.beginnings import ending_tests
 from autotune.source.program import Program
+from autotune.source.reach import decorators
 from autotune.source.script import Script, last_name
 
 _NAMES = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
@@ -65,7 +66,7 @@ def _tellers(program: Program) -> frozenset[str]:
 
 def _called(function: ast.FunctionDef) -> str:
     """How its value is come by: `used()`, or `.used` of a property."""
-    properties = {"property", "cached_property"} & set(map(last_name, function.decorator_list))
+    properties = {"property", "cached_property"} & decorators(function)
     return f".{function.name}" if properties else f"{function.name}()"
 
 

@@ -7,7 +7,7 @@ from autotune.source.loops.around_training import loops_of_one_training, running
 from autotune.source.loops.loss import BACKWARDS, WITHOUT_GRADIENTS
 from autotune.source.named import calls_named
 from autotune.source.program import Program, first_of, holds
-from autotune.source.reach import argument_code, calls_in
+from autotune.source.reach import argument_code, calls_in, decorators
 from autotune.source.script import (
     COMPREHENSIONS,
     LOOPS,
@@ -134,10 +134,7 @@ def is_without_gradients(script: Script, call: ast.Call) -> bool:
     if function is None:
         return False
     names = {last_name(call.func) for call in calls_in(function)}
-    decorated = {
-        last_name(at.func if isinstance(at, ast.Call) else at) for at in function.decorator_list
-    }
-    return bool(WITHOUT_GRADIENTS & (names | decorated)) and names.isdisjoint(BACKWARDS)
+    return bool(WITHOUT_GRADIENTS & (names | decorators(function))) and names.isdisjoint(BACKWARDS)
 
 
 def gone_over(program: Program) -> str:

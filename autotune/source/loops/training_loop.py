@@ -150,6 +150,8 @@ def _uses_between(program: Program, loop: TrainingLoop, nodes: list[ast.AST]) ->
     models = _modules(loop.script) | {
         at.func.id for at in nodes if isinstance(at, ast.Call) and isinstance(at.func, ast.Name)
     }
+    stepped = loop.step.node.args[:1]
+    optimizer = ast.dump(stepped[0]) if stepped else receiver_code(loop.step.node)
     late = loop.node.body.index(loop.backward.statement)
     for statement in loop.others:
         after = loop.node.body.index(statement) > late
@@ -165,7 +167,7 @@ def _uses_between(program: Program, loop: TrainingLoop, nodes: list[ast.AST]) ->
             if averages(call, after=after):
                 told = f"{ast.unparse(call.func)}() ({loop.script.at(call)})"
                 yield f"by its name, {told} keeps an average of the weights, or moves some"
-            handed = [at for at in values if ast.dump(at) == _optimizer(loop)]
+            handed = [at for at in values if ast.dump(at) == optimizer]
             if handed and not only_reads_groups(program, call, handed):
                 yield "the optimizer is handed to other code in the loop"
 
@@ -178,8 +180,3 @@ def _modules(script: Script) -> set[str]:
         for call in calls
         if isinstance(call.func, ast.Attribute) and call.func.attr in _OF_MODULES
     }
-
-
-def _optimizer(loop: TrainingLoop) -> str:
-    given = loop.step.node.args
-    return ast.dump(given[0]) if given else receiver_code(loop.step.node)

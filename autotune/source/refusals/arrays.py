@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from autotune.source.loops.loss import GATHERING
 from autotune.source.named import attributes_by_name, calls_named
 from autotune.source.program import Program, holds
-from autotune.source.reach import argument_code, calls_in, functions_named
+from autotune.source.reach import argument_code, calls_in, decorators, functions_named
 from autotune.source.refusals.kept_inside import (
     FORWARD,
     OTHER_FORMAT,
@@ -148,7 +148,7 @@ def _returned(program: Program, function: Function | None) -> Iterator[_Value]:
     """The calls of `function`, or where its object has it as a property."""
     if function is None or function.name == FORWARD:
         return
-    if any(last_name(at) in ("property", "cached_property") for at in function.decorator_list):
+    if decorators(function) & {"property", "cached_property"}:
         yield from _attributes(program, function.name)
     for script, call in calls_named(program, function.name):
         yield _Value(script, call)

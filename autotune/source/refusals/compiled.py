@@ -6,7 +6,7 @@ from collections.abc import Iterator, Set
 from autotune.source.loops.around_training import loops_of_training, running
 from autotune.source.named import calls_named
 from autotune.source.program import Program
-from autotune.source.reach import calls_in
+from autotune.source.reach import calls_in, decorators
 from autotune.source.refusals.kept_inside import FORWARD
 from autotune.source.script import Function, Script, last_name, straight
 
@@ -67,21 +67,16 @@ def _compiled(program: Program) -> list[ast.AST]:
     for _, kind in program.classes():
         methods = [at for at in kind.body if isinstance(at, Function)]
         if any(method.name == FORWARD for method in methods):
-            found += (at for at in methods if at.name in _PASSES or _has(at, _PROPERTIES))
+            found += (at for at in methods if at.name in _PASSES or decorators(at) & _PROPERTIES)
     for _, call in (each for name in _HOOKS for each in calls_named(program, name)):
         found += (ast.Call(func=hook, args=[], keywords=[]) for hook in call.args)
     return found
 
 
-def _has(function: Function, decorators: Set[str]) -> bool:
-    names = (at.func if isinstance(at, ast.Call) else at for at in function.decorator_list)
-    return any(last_name(each) in decorators for each in names)
-
-
 def _kept_by_chance(program: Program, ran: Set[ast.AST]) -> Iterator[str]:
     """Functions with a cache that draw random numbers, of those that are `ran`."""
     for script, function in program.functions():
-        cached = function in ran and _has(function, _CACHES)
+        cached = function in ran and decorators(function) & _CACHES
         if cached and any(last_name(call.func) in _DRAWS for call in calls_in(function)):
             yield script.at(function)
 

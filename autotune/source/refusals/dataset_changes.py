@@ -151,9 +151,8 @@ def _changers(program: Program) -> frozenset[str]:
     """The methods of the program's classes that set attributes of their own, or in these."""
     return frozenset(
         method.name
-        for _, kind in program.classes()
-        for method in kind.body
-        if isinstance(method, ast.FunctionDef) and not method.name.startswith("__")
+        for method in program.methods()
+        if not method.name.startswith("__")
         if any(
             isinstance(changed, ast.Name) and changed.id == "self"
             for node in ast.walk(method)
@@ -165,17 +164,11 @@ def _changers(program: Program) -> frozenset[str]:
 
 def _readers(program: Program) -> frozenset[str]:
     """The methods of the program's classes of which none can change anything."""
-    methods = [
-        method
-        for _, kind in program.classes()
-        for method in kind.body
-        if isinstance(method, ast.FunctionDef)
-    ]
-    changing = {method.name for method in methods if _may_change(method)}
-    return frozenset(method.name for method in methods) - changing
+    changing = {method.name for method in program.methods() if _may_change(method)}
+    return frozenset(method.name for method in program.methods()) - changing
 
 
-def _may_change(method: ast.FunctionDef) -> bool:
+def _may_change(method: Function) -> bool:
     for node in ast.walk(method):
         if any(not isinstance(each, ast.Name) for each in assigned(node)):
             return True

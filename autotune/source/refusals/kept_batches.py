@@ -8,7 +8,15 @@ from autotune.source.loops.around_training import own_loops, running
 from autotune.source.places import is_copy
 from autotune.source.program import Program
 from autotune.source.refusals.batch_uses import batch_of
-from autotune.source.script import Script, covers, is_method, names_in, stored_names, straight
+from autotune.source.script import (
+    Function,
+    Script,
+    covers,
+    is_method,
+    names_in,
+    stored_names,
+    straight,
+)
 
 _BY_NAME = "file_system"  # torch's other strategy of sharing them, without open files
 _KEEPING = frozenset(("append", "extend", "add", "put", "appendleft", "update"))
@@ -39,18 +47,12 @@ def _is_kept(program: Program, node: ast.AST, own: Set[str], begun: Set[str]) ->
         return False
     match node:
         case ast.Call(func=ast.Attribute(attr=name), args=args):
-            methods = [method for method in _methods(program) if method.name == name]
+            methods = [method for method in program.methods() if method.name == name]
             return any(_keeps(each, begun) for each in methods) if methods else len(args) == 1
     return True
 
 
-def _methods(program: Program) -> Iterator[ast.FunctionDef]:
-    """Those of the program's own classes."""
-    for _, kind in program.classes():
-        yield from (at for at in kind.body if isinstance(at, ast.FunctionDef))
-
-
-def _keeps(method: ast.FunctionDef, begun: Set[str]) -> bool:
+def _keeps(method: Function, begun: Set[str]) -> bool:
     """Whether it puts what it is given into what is not `begun` anew."""
     given = {each.arg for each in method.args.args[1:]}
     kept = (container for node in ast.walk(method) for container in _keeping(node, given))
