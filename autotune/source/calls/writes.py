@@ -84,6 +84,13 @@ def given_values(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield target, value
 
 
+def given_or_added(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The same, by `x += y` and `(x := y)` too."""
+    if isinstance(node, ast.AugAssign | ast.NamedExpr):
+        yield node.target, node.value
+    yield from given_values(node)
+
+
 def values_given(within: ast.AST, name: str) -> list[ast.expr]:
     """What the variable `name` is assigned `within`, alone or beside others."""
     nodes = (at for at in ast.walk(within) if isinstance(at, ast.Assign))

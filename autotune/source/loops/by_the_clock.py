@@ -4,6 +4,7 @@ import ast
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from autotune.source.calls.writes import given_or_added
 from autotune.source.loops.around_training import loops_of_training
 from autotune.source.loops.beginnings import ending_tests
 from autotune.source.program import Program
@@ -155,12 +156,5 @@ def _rates(script: Script, loop: ast.AST, times: Collection[str]) -> Iterator[st
 
 def _given(scope: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """The variables that are given values in `scope`, with those values."""
-    for node in ast.walk(scope):
-        match node:
-            case ast.Assign(targets=targets, value=value):
-                yield from ((at.id, value) for at in targets if isinstance(at, ast.Name))
-            case (
-                ast.NamedExpr(target=ast.Name(id=name), value=value)
-                | ast.AugAssign(target=ast.Name(id=name), value=value)
-            ):
-                yield name, value
+    pairs = (pair for node in ast.walk(scope) for pair in given_or_added(node))
+    return ((target.id, value) for target, value in pairs if isinstance(target, ast.Name))

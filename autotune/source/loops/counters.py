@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from autotune.source.calls.writes import given_values
+from autotune.source.calls.writes import given_or_added
 from autotune.source.loops.indirect import Called
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
@@ -99,13 +99,8 @@ def _made_from(body: Sequence[ast.AST], names: set[str], late: int) -> set[str]:
     under = {at for test in _tests(body, names) for at in ast.walk(test)}
     early = [at for at in body if isinstance(at, ast.Assign) and at.lineno < late]
     anew = set[str]().union(*(stored_names(at) for at in early if at not in under))
-    pairs: list[tuple[ast.expr, ast.expr]]
     for node in body:
-        if isinstance(node, ast.AugAssign | ast.NamedExpr):
-            pairs = [(node.target, node.value)]
-        else:
-            pairs = list(given_values(node))
-        for place, value in pairs:
+        for place, value in given_or_added(node):
             decided = node in under and not _is_zero(value)
             decided &= place.lineno < late or not stored_names(place) <= anew
             if names_in(value) & names or decided:

@@ -33,24 +33,28 @@ _GIVEN_AWAY = ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Return | ast.Yield
 
 def turned_gradients(program: Program) -> str:
     """Where a weight is given a gradient that may lie otherwise: transposed, or by columns."""
-    for script in program.scripts.values():
-        for node in script.nodes if ".grad" in script.text else ():
-            if isinstance(node, ast.Assign) and any(map(_is_gradient, node.targets)):
-                given = reached(program, [node.value, *_values_of(script, node.value)])
-                if any(_turns(part) for each in given for part in _lying_as_made(each)):
-                    return script.at(node)
+    for script, node in _set_gradients(program):
+        given = reached(program, [node.value, *_values_of(script, node.value)])
+        if any(_turns(part) for each in given for part in _lying_as_made(each)):
+            return script.at(node)
     return ""
 
 
 def gradients_given(program: Program) -> str:
     """Where a weight is given a gradient not computed of its own, which lies in the usual order."""
+    return first_of(
+        (script, node)
+        for script, node in _set_gradients(program)
+        if not (is_none(node.value) or _is_of_gradient(node.value))
+    )
+
+
+def _set_gradients(program: Program) -> Iterator[tuple[Script, ast.Assign]]:
+    """Where the program sets a weight's gradient."""
     for script in program.scripts.values():
         for node in script.nodes if ".grad" in script.text else ():
-            match node:
-                case ast.Assign(targets=targets, value=value) if any(map(_is_gradient, targets)):
-                    if not (is_none(value) or _is_of_gradient(value)):
-                        return script.at(node)
-    return ""
+            if isinstance(node, ast.Assign) and any(map(_is_gradient, node.targets)):
+                yield script, node
 
 
 def _is_of_gradient(value: ast.expr) -> bool:
