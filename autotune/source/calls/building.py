@@ -70,7 +70,8 @@ def building(program: Program, name: str, hand_step: str) -> Building:
         or program.places.loader_class.path not in program.scripts
     ):
         return _of_torch(program, name, hand_step)
-    within = _within_class(program, hand_step)
+    places = replace(program.places, loader=program.places.loader_class)
+    within = loader_call(replace(program, places=places), hand_step)  # super().__init__(...)
     constructor = within.script.function(within.node)
     own = Building(call=within, signature=LOADER)
     if constructor is None or not _takes(constructor, name, within):
@@ -185,12 +186,6 @@ def _completing(partial: Call) -> Signature:
     }
     positions = LOADER.positions[len(placed) :]
     return Signature(positions=positions, defaults={**LOADER.defaults, **hidden, **given})
-
-
-def _within_class(program: Program, hand_step: str) -> Call:
-    """The `super().__init__(...)` that hands on to DataLoader."""
-    places = replace(program.places, loader=program.places.loader_class)
-    return loader_call(replace(program, places=places), hand_step)
 
 
 def _takes(constructor: Function, name: str, within: Call) -> bool:

@@ -8,7 +8,7 @@ from autotune.source.calls.writes import given_values
 from autotune.source.loops.around_training import own_loops, running
 from autotune.source.loops.counters import counted
 from autotune.source.program import Change, Program, replacing
-from autotune.source.script import Script, last_name
+from autotune.source.script import Script, last_name, names_in
 
 # By which frameworks count for the program.
 _OF_FRAMEWORKS = ("global_step", "current_epoch", "num_updates", "epoch")
@@ -193,11 +193,14 @@ def ends_by_count(program: Program) -> bool:
     inner, outer = own_loops(program)
     steps = {node for loop in inner for node in ast.walk(loop)} | running(program, inner)
     names = [name for name in counters(inner, steps) if "epoch" not in name]
-    return any(map(_goes_over_a_range, inner)) or any(
-        _asks_for_count(test, names)
+    return any(
+        isinstance(loop, ast.For) and "range" in names_in(loop.iter) for loop in inner
+    ) or any(
+        isinstance(at, ast.Compare) and is_count(at.left, names)
         for script in program.scripts.values()
         for loop in (at for at in script.nodes if at in (outer or inner))
         for test, _ in ending_tests(script, loop)
+        for at in ast.walk(test)
     )
 
 
@@ -221,14 +224,3 @@ def _leaves_it(script: Script, node: ast.AST, loop: ast.AST) -> bool:
             return name in _RAISED
     # What a framework calls only gives back control: its loops go on.
     return isinstance(node, ast.Return) and isinstance(loop, ast.For | ast.While)
-
-
-def _goes_over_a_range(loop: ast.AST) -> bool:
-    return isinstance(loop, ast.For) and any(
-        isinstance(at, ast.Name) and at.id == "range" for at in ast.walk(loop.iter)
-    )
-
-
-def _asks_for_count(test: ast.expr, names: Collection[str]) -> bool:
-    compared = (at for at in ast.walk(test) if isinstance(at, ast.Compare))
-    return any(is_count(at.left, names) for at in compared)

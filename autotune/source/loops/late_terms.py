@@ -9,8 +9,8 @@ from autotune.source.loops.loss import receiver_of
 from autotune.source.named import calls_named
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import argument_code, calls_in, is_bound
-from autotune.source.script import LOOPS, Function, Script, last_name, parameters, stored_names
+from autotune.source.reach import argument, calls_in, is_bound
+from autotune.source.script import LOOPS, Script, last_name, parameters, stored_names
 
 # fmt: off
 # Calls that give a loss of several, or of one another size; what others are given is no loss yet.
@@ -185,18 +185,13 @@ def changes(program: Program, script: Script, at: ast.AST, names: Set[str], dept
     function = script.function(at)
     if function is None or depth == _MOST_CALLERS:
         return False
-    given = parameters(function)
-    own = names & set(given[is_bound(script, function) :])
+    bound = is_bound(script, function)
     return any(
-        changes(program, caller, call, _names_given(call, script, function, name), depth + 1)
+        changes(program, caller, call, code_in(told), depth + 1)
         for caller, call in calls_named(program, function.name)
-        for name in own
+        for name in names & set(parameters(function)[bound:])
+        if (told := argument(call, function, name, bound=bound)) is not None
     )
-
-
-def _names_given(call: ast.Call, script: Script, function: Function, name: str) -> set[str]:
-    code = argument_code(call, script, function, name)
-    return code_in(ast.parse(code, mode="eval").body) if code else set()
 
 
 def _given_around(script: Script, at: ast.AST) -> set[str]:

@@ -83,17 +83,13 @@ class _Work:
     def is_in(self, block: list[ast.stmt], counted: Counted) -> bool:
         """Whether the statements of `block` do some, or set how much is done."""
         given = given_code(block)
+        losses = given_code([at for at in block if not _is_untrained(at)]) & self._losses
         return (
-            self._is_of_a_loss([at for at in block if not _is_untrained(at)], counted)
+            bool(losses - _coefficients(self._program, self._script, losses, counted))
             or any(name.rpartition(".")[2] == "requires_grad" for name in given)
             or any(map(_is_amount, given))
             or any(last_name(each.func) in self._called for at in block for each in calls_in(at))
         )
-
-    def _is_of_a_loss(self, block: list[ast.stmt], counted: Counted) -> bool:
-        """Whether `block` gives a value to a part of a loss that is no number of its own."""
-        parts = given_code(block) & self._losses
-        return bool(parts - _coefficients(self._program, self._script, parts, counted))
 
     def is_built_by(self, value: ast.expr, counted: Counted) -> bool:
         """Whether `value` is a loader that is built of what such a number chooses, but samples."""

@@ -1,7 +1,7 @@
 """Where an optimizer is given a checkpoint's state, and which optimizer that can be."""
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autotune.source.calls.writes import stored_in
@@ -75,7 +75,13 @@ def _calls(value: ast.expr | None, names: set[str]) -> bool:
 
 def _is_of(program: Program, load: Call, classes: set[str]) -> bool:
     """Whether the receiver of `load` is an object of `classes`, in its file or as handed over."""
-    handed = (at for given in _givings(program, load) for at in _handed_over(program, given))
+    handed = (
+        each
+        for given in _givings(program, load)
+        if isinstance(given.value, ast.Name)
+        if (function := given.script.function(given.place)) is not None
+        for each in told(program, given.script, function, given.value.id)
+    )
     return _is_made(load.script, receiver_of(load), classes) or any(
         _calls(value, classes) or _is_made(script, value, classes) for script, value in handed
     )
@@ -91,13 +97,6 @@ def _is_made(script: Script, place: ast.expr, classes: set[str]) -> bool:
     )
 
 
-def _handed_over(program: Program, given: _Given) -> Iterator[tuple[Script, ast.expr]]:
-    """What the calls of its function give for the parameter that is `given`, and where."""
-    function = given.script.function(given.place)
-    if function is not None and isinstance(given.value, ast.Name):
-        yield from told(program, given.script, function, given.value.id)
-
-
 def _is_another(program: Program, load: Call, built: Sequence[Call]) -> bool:
     """Whether all that the receiver of `load` is given builds an optimizer that is not `built`."""
     given = [at for at in _givings(program, load) if not is_none(at.value)]
@@ -109,14 +108,11 @@ def _builds_another(program: Program, given: _Given, built: Sequence[Call]) -> b
     if not isinstance(given.value, ast.Call | ast.IfExp | ast.Tuple):
         return False
     calls = [call for at in reached(program, [given.value]) for call in calls_in(at)]
-    return {call.node for call in built}.isdisjoint(calls) and any(map(_builds, calls))
-
-
-def _builds(call: ast.Call) -> bool:
-    """Whether `call` builds an optimizer, by its name or by being given parameters."""
-    return last_name(call.func) in OPTIMIZERS or any(
-        is_method(at, "parameters") for at in call.args
+    builds = any(
+        last_name(call.func) in OPTIMIZERS or any(is_method(at, "parameters") for at in call.args)
+        for call in calls
     )
+    return builds and {call.node for call in built}.isdisjoint(calls)
 
 
 def _givings(program: Program, load: Call) -> list[_Given]:
