@@ -133,7 +133,7 @@ class Kinds:
 
 
 def _stores(script: Script) -> Iterator[tuple[ast.expr, ast.expr | None]]:
-    """The variables and attributes of `script`, with what each is given; of classes both."""
+    """Variables and attributes of `script` with what each is given; what classes have is both."""
     for at in script.nodes:
         shared = script.function(at) is None or isinstance(at, Function)
         if isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Store):
