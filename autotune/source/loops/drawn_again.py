@@ -7,7 +7,7 @@ from autotune.source.calls.writes import given_values
 from autotune.source.loops.indirect import Called, called_in
 from autotune.source.loops.iteration import WRAPPERS, loop_that_trains
 from autotune.source.program import Program
-from autotune.source.reach import argument_code, called_as, functions_named
+from autotune.source.reach import argument_code, called_as, calls_in, functions_named
 from autotune.source.script import Function, Script, given_to, last_name, parameters
 
 _DRAWING = frozenset(("iter", "list", "tuple", "enumerate", "zip", "cycle", *WRAPPERS))
@@ -31,7 +31,7 @@ def draws_again(program: Program) -> bool:
         return True
     called = called_in(program, script, loop, loop.body)
     running = [*loop.body, *(each.node for each in called)]
-    calls = [at for each in running for at in ast.walk(each) if isinstance(at, ast.Call)]
+    calls = [at for each in running for at in calls_in(each)]
     return any(_draws(program, loop, calls, function, set(own)) for function in called)
 
 

@@ -138,8 +138,7 @@ def backwards_in_loop(backward: Call) -> list[ast.Call]:
     script = backward.script
     loops = ast.For | ast.While | ast.AsyncFor | Function | ast.Module
     around = next(at for at in script.ancestors(backward.node) if isinstance(at, loops))
-    calls = [at for at in ast.walk(around) if isinstance(at, ast.Call)]
-    return [call for call in calls if last_name(call.func) in BACKWARDS]
+    return [call for call in calls_in(around) if last_name(call.func) in BACKWARDS]
 
 
 def runs_one_backward(backward: Call) -> bool:

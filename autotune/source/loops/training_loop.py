@@ -174,9 +174,8 @@ def _uses_between(program: Program, loop: TrainingLoop, nodes: list[ast.AST]) ->
 
 def _modules(script: Script) -> set[str]:
     """What the file shows to be models: their parameters are taken, or their mode is set."""
-    calls = (at for at in script.nodes if isinstance(at, ast.Call))
     return {
         ast.unparse(call.func.value)
-        for call in calls
+        for call in script.calls
         if isinstance(call.func, ast.Attribute) and call.func.attr in _OF_MODULES
     }

@@ -142,16 +142,11 @@ def _handed(call: ast.Call, function: Function, *, bound: bool) -> Iterator[tupl
 def shared_out_rounded_down(program: Program) -> str:
     """Where each worker's share is `len(shards) // info.num_workers`, and the rest is nobody's."""
     for script, function in program.functions():
-        share = next(_shares(function), None) if _asks(function) else None
+        asks = "get_worker_info" in (last_name(call.func) for call in calls_in(function))
+        share = next(_shares(function), None) if asks else None
         if share is not None and function.name != "__len__" and not _has_rest(function):
             return script.at(share)
     return ""
-
-
-def _asks(function: ast.AST) -> bool:
-    """Whether it asks torch which worker it runs in."""
-    calls = (at.func for at in ast.walk(function) if isinstance(at, ast.Call))
-    return "get_worker_info" in map(last_name, calls)
 
 
 def _shares(function: ast.AST) -> Iterator[ast.expr]:

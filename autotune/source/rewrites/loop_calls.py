@@ -10,6 +10,7 @@ from autotune.source.loops.loss import BACKWARDS
 from autotune.source.named import calls_by_name
 from autotune.source.places import Call, copy_calls, zero_grad_call
 from autotune.source.program import Change, Forbidden, Program, Refusal, holds
+from autotune.source.reach import calls_in
 from autotune.source.refusals.left_out import left_out
 from autotune.source.refusals.own_gradients import cleared_ones_read
 from autotune.source.script import last_name, parameters
@@ -103,8 +104,7 @@ def _goes_anywhere(program: Program, call: Call) -> bool:
     if function is None or not isinstance(target, ast.Name):
         return False
     given = set(parameters(function))
-    inside = [at for at in ast.walk(function) if isinstance(at, ast.Call)]
-    trains = any(last_name(at.func) in BACKWARDS for at in inside)
+    trains = any(last_name(at.func) in BACKWARDS for at in calls_in(function))
     return target.id in given and not (trains or _is_in_training_loop(program, call))
 
 

@@ -13,6 +13,7 @@ from autotune.source.insertions import (
 from autotune.source.loops.loss import receiver_of
 from autotune.source.places import Call, backward_and_step, optimizer_call, refusal
 from autotune.source.program import Change, Program, Refusal, replacing
+from autotune.source.reach import calls_in
 from autotune.source.refusals.overflow import fatal_check, may_see_gradients
 from autotune.source.refusals.own_process import must_come_before_cuda
 from autotune.source.script import Function, Script, given_to, is_method, last_name, parameters
@@ -112,7 +113,7 @@ def _is_of_another(script: Script, node: ast.Call, step: Call) -> bool:
     function, stepping = script.function(node), _stepping(node)
     if function is None or step.node in ast.walk(function) or not isinstance(stepping, ast.Name):
         return False
-    calls = [at for at in ast.walk(function) if isinstance(at, ast.Call)]
+    calls = list(calls_in(function))
     passes = [at.lineno for at in calls if is_method(at, "backward")]
     clears = [at.lineno for at in calls if is_method(at, "zero_grad")]
     if not passes:
@@ -127,13 +128,8 @@ def _other_optimizer(program: Program, backward: Call, step: Call) -> str:
     """What else the function of `backward` steps that may be an optimizer, though unseen."""
     script, own = backward.script, last_name(_stepping(step.node))
     around = script.function(backward.node) or script.tree
-    calls = [at for at in ast.walk(around) if isinstance(at, ast.Call)]
-    cleared = {
-        last_name(_stepping(at))
-        for _, at in program.nodes()
-        if isinstance(at, ast.Call) and is_method(at, "zero_grad")
-    }
-    stepped = [_stepping(at) for at in calls if is_method(at, "step") and not at.args]
+    cleared = {last_name(_stepping(at)) for _, at in program.calls() if is_method(at, "zero_grad")}
+    stepped = [_stepping(at) for at in calls_in(around) if is_method(at, "step") and not at.args]
     others = [at for at in stepped if last_name(at) != own]
     for name, at in ((last_name(at), at) for at in others):
         if name in cleared or ("opt" in name.lower() and "sched" not in name.lower()):
