@@ -23,9 +23,8 @@ from autotune.profiling.updates import doubts_of_updates
 from autotune.source.edits import Place
 from autotune.source.loops.by_the_clock import by_the_clock
 from autotune.source.loops.chances import moved_chance
-from autotune.source.loops.evaluation import evaluated
-from autotune.source.loops.gradless import gone_over
-from autotune.source.loops.later_loader import later_loader
+from autotune.source.loops.evaluation import evaluated, gone_over
+from autotune.source.loops.later import later_loader
 from autotune.source.loops.other_training import not_reached
 from autotune.source.loops.stages import later_stage
 from autotune.source.loops.sweeps import swept_sizes

@@ -2,8 +2,7 @@
 
 from autotune.source.loops.carried import carried_state
 from autotune.source.program import Program
-from autotune.source.refusals.shared_caches import filled_by_several
-from autotune.source.refusals.shared_out import shared_out_rounded_down
+from autotune.source.refusals.shared import filled_by_several, shared_out_rounded_down
 from autotune.trials.space import Space
 from autotune.workload.seen import SeenLoader
 

@@ -20,7 +20,7 @@ from autotune.measurement.untimed.vetted import Vetted
 from autotune.measurement.untimed.vetting import WORKERS
 from autotune.outputs.wording import counted
 from autotune.profiling.profile import Doubt, Profile
-from autotune.source.loops.endings import ends_by_count
+from autotune.source.loops.beginnings import ends_by_count
 from autotune.source.refusals.seeded_anew import LOADER, seeded_anew
 from autotune.source.refusals.settings import Setting, Training
 from autotune.trials.space import Space

@@ -5,8 +5,7 @@ from autotune.profiling.profile import Profile
 from autotune.source.program import Program
 from autotune.source.refusals.caught import caught_of_samples
 from autotune.source.refusals.kept_batches import kept_for_good
-from autotune.source.refusals.kept_files import written_by_samples
-from autotune.source.refusals.rewritten_files import rewritten
+from autotune.source.refusals.rewritten_files import rewritten, written_by_samples
 from autotune.trials.space import Space
 from autotune.workload.program.imported import whole_program
 from autotune.workload.program.target import OBJECTS

@@ -42,19 +42,15 @@ def blocks(tree: ast.Module) -> Iterator[Block]:
 
 
 def _in_turn(statements: Sequence[ast.stmt], within: Block | None) -> Iterator[Block]:
-    """Those in what follows one another; what comes after a condition under which it is left is a
-    block of its own.
-    """
+    """Those in what follows one another; what comes after a condition that leaves it is its own."""
     for number, statement in enumerate(statements):
         yield from _inside(statement, within)
         rest = statements[number + 1 :]
-        if rest and isinstance(statement, ast.If) and _may_leave(statement):
+        if not (rest and isinstance(statement, ast.If)):
+            continue
+        if _is_left(statement.body) or _is_left(statement.orelse):
             within = Block(rest, statement.test, within, holds=not _is_left(statement.body))
             yield within
-
-
-def _may_leave(condition: ast.If) -> bool:
-    return _is_left(condition.body) or _is_left(condition.orelse)
 
 
 def _is_left(block: Sequence[ast.stmt]) -> bool:

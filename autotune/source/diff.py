@@ -1,6 +1,4 @@
-"""A patch between two states of a source tree, as `git apply` and `patch -p1` take it: written, and
-read again.
-"""
+"""A patch between two states of a source tree, as `git apply` and `patch -p1` take it."""
 
 import difflib
 import os
@@ -48,9 +46,7 @@ class FilePatch:
         )
 
     def new_line(self, line: int) -> int:
-        """Where `line` of the file before, counted from 0, is after; of one that is changed, where
-        the line is that is most like it.
-        """
+        """Where `line` of the file before is after (from 0); of a changed one, the most alike."""
         moved = 0
         for hunk in self.hunks:
             if line < hunk.line:
@@ -149,12 +145,12 @@ def _named(line: str, mark: str, side: str) -> str:
 
 def _quoted(path: str) -> str:
     """A path as git writes one whose characters would end its line, or its quotes."""
-    escaped = re.sub(r'[\x00-\x1f\x7f"\\]', lambda found: _escape(found[0]), path)
+    escaped = re.sub(
+        r'[\x00-\x1f\x7f"\\]',
+        lambda found: _ESCAPES.get(found[0]) or f"\\{ord(found[0]):03o}",
+        path,
+    )
     return path if escaped == path else f'"{escaped}"'
-
-
-def _escape(character: str) -> str:
-    return _ESCAPES.get(character) or f"\\{ord(character):03o}"
 
 
 def _unquoted(path: str) -> str:

@@ -105,9 +105,7 @@ class NonBlockingCopies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefetchToDevice:
-    """The loop is given its batches on the device, the next one copied meanwhile on a stream of its
-    own.
-    """
+    """The loop gets its batches on the device, the next one copied meanwhile on its own stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,4 @@
-"""Functions of a program that its text does not call by their names: left with others, found by a
-name that is made up, or gone on with (generators).
-"""
+"""Functions of a program that its text does not call by their names, but leaves with others."""
 
 import ast
 from collections.abc import Collection, Iterable, Iterator
@@ -8,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from autotune.source.calls.writes import gone_through
 from autotune.source.named import calls_named, values_by_name
 from autotune.source.program import Program
-from autotune.source.reach import callers, functions_named
+from autotune.source.reach import callers, decorators, functions_named
 from autotune.source.script import Function, Script, covers, given_to, last_name
 
 _THREADS = frozenset(("Thread", "Timer"))
@@ -30,7 +28,7 @@ def registered(program: Program) -> list[ast.AST]:
     for script, node in program.nodes():
         if isinstance(node, Function):
             found += [node] if _is_kept(program, node) or _is_of_thread(script, node) else []
-        elif isinstance(node, ast.Call) and (_leaves(node) or _calls_given(node)):
+        elif isinstance(node, ast.Call) and (_leaves(node) or last_name(node.func) in _CALLING):
             found += _left(program, given_to(node))
         elif isinstance(node, ast.Dict):
             found += _left(program, node.values)
@@ -48,13 +46,11 @@ def registered(program: Program) -> list[ast.AST]:
 
 
 def _is_kept(program: Program, function: Function) -> bool:
-    """Whether a decorator of `function` leaves it with an object; or one of the program's own with
-    whomever, where it gives nothing back and none calls it by its name.
-    """
+    """Whether a decorator leaves `function` with an object, or with whom none calls it by name."""
     if any(map(_leaves, function.decorator_list)):
         return True
-    names = [last_name(getattr(at, "func", at)) for at in function.decorator_list]
-    own = any(name and next(functions_named(program, name), None) for name in names)
+    names = decorators(function) - {""}
+    own = any(next(functions_named(program, name), None) for name in names)
     if not own or not _gives_nothing(function):
         return False
     return not any(calls_named(program, function.name))
@@ -88,9 +84,7 @@ def _left(program: Program, values: Iterable[ast.expr]) -> Iterator[ast.AST]:
 
 
 def called_objects(program: Program) -> list[Function]:
-    """What runs where a thread, a signal or a schedule calls an object that it is given: `__call__`
-    of the program's classes.
-    """
+    """The `__call__` of objects that are given to a thread, a signal or a schedule."""
     scripts = program.scripts.values()
     calls = [call for name in _CALLING for _, call in calls_named(program, name)]
     kinds = set[str]()
@@ -105,14 +99,8 @@ def called_objects(program: Program) -> list[Function]:
     ]
 
 
-def _calls_given(call: ast.Call) -> bool:
-    return last_name(call.func) in _CALLING
-
-
 def _leaves(call: ast.expr) -> bool:
-    """Whether it is `bell.on("step")`, `model.register_forward_hook(...)`, `hooks.append(...)`;
-    what is registered otherwise may as well be built by its name.
-    """
+    """Whether it is `bell.on("step")`, `model.register_forward_hook(...)`, `hooks.append(...)`."""
     function = call.func if isinstance(call, ast.Call) else call
     if not isinstance(function, ast.Attribute):
         return False
@@ -126,10 +114,8 @@ def _found_by_name(program: Program) -> list[ast.AST]:
     named = {last_name(at) for _, at in program.nodes() if isinstance(at, ast.expr)}
     return [
         method
-        for _, kind in program.classes()
-        for method in kind.body
-        if isinstance(method, Function) and method.name not in named
-        if not method.name.startswith("__")
+        for method in program.methods()
+        if method.name not in named and not method.name.startswith("__")
     ]
 
 
@@ -147,9 +133,7 @@ def _makes_up(call: ast.Call, imports: Collection[str]) -> bool:
 
 
 def gone_on_with(program: Program, nodes: Iterable[ast.AST]) -> list[ast.AST]:
-    """The generators of the program, and the `__next__` of its classes, whose objects `nodes` take
-    something of by `next(schedule)`, `schedule.send(...)`, or a loop over them.
-    """
+    """The generators, and own `__next__`, of which `nodes` take by `next`, `send` or a loop."""
     names = {last_name(at) for node in nodes for at in _taken_of(node)} - {""}
     made = {
         last_name(node.value.func)

@@ -30,13 +30,10 @@ def at_top(script: Script, loop: ast.For, lines: list[str]) -> Change:
     """`lines` as the first statements of `loop`, before the comments of those that it has."""
     first = loop.body[0]
     line = first_line(first)
-    while line - 1 > (loop.iter.end_lineno or 0) and not _has_code(script.line_text(line - 1)):
+    top = loop.iter.end_lineno or 0
+    while line - 1 > top and script.line_text(line - 1).strip()[:1] in ("", "#"):
         line -= 1
     return _inserted(script, script.line_start(line), first, lines)
-
-
-def _has_code(line: str) -> bool:
-    return line.strip()[:1] not in ("", "#")
 
 
 def after(script: Script, statement: ast.stmt, lines: list[str]) -> Change:
@@ -47,9 +44,7 @@ def after(script: Script, statement: ast.stmt, lines: list[str]) -> Change:
 def after_line(
     script: Script, line: int, lines: list[str], beside: ast.stmt | None = None
 ) -> Change:
-    """`lines` right after `line`, counted from 1 (0 is before the first), at the level of the
-    statement `beside` them.
-    """
+    """`lines` after `line` (from 1; 0 is before the first), at the level of the one `beside`."""
     at = script.line_start(line + 1)
     text = script.text[:at]
     cut_off = bool(text) and not text.endswith(("\n", "\r"))  # the file's last line has no end
@@ -187,9 +182,7 @@ def after_imports(script: Script, lines: list[str], *, until: int = _END) -> Cha
 
 
 def defined_after_imports(script: Script, lines: list[str], *, until: int = _END) -> Change:
-    """A definition's `lines` after the file's imports above `until`, two blank lines before and
-    behind it.
-    """
+    """A definition's `lines` after the imports above `until`, two blank lines before and behind."""
     line = import_line(script, until)
     own = next((n for n in range(2) if script.line_text(line + 1 + n).strip()), 2)
     return after_line(script, line, [*(["", ""] if line else []), *lines, *[""] * (2 - own)])

@@ -1,6 +1,4 @@
-"""What stands in a file under each name: a program may have hundreds of files, of which rule after
-rule asks for the few places of one name. A `Script` does not change, so it is gone through once.
-"""
+"""What stands in a file under each name: of many files rule after rule asks for a few places."""
 
 import ast
 import functools
@@ -32,6 +30,13 @@ def calls_named(program: Program, name: str) -> Iterator[tuple[Script, ast.Call]
     for script in program.scripts.values():
         for call in calls_by_name(script).get(name, ()):
             yield script, call
+
+
+def option_defaults(program: Program, name: str) -> Iterator[tuple[Script, ast.expr]]:
+    """What the option that becomes the attribute `name` is where it is not given (argparse)."""
+    for script, call in calls_named(program, "add_argument"):
+        if any(ast.unparse(each).strip("\"'-").replace("-", "_") == name for each in call.args):
+            yield from ((script, at.value) for at in call.keywords if at.arg == "default")
 
 
 @functools.lru_cache(maxsize=_KEPT)

@@ -12,23 +12,10 @@ from autotune.source.script import Script, covers, given_to, is_method, last_nam
 
 # Class names of torch.optim in torch 2.13.
 OPTIMIZERS = frozenset(
-    {
-        "Adadelta",
-        "Adafactor",
-        "Adagrad",
-        "Adam",
-        "AdamW",
-        "Adamax",
-        "ASGD",
-        "LBFGS",
-        "Muon",
-        "NAdam",
-        "RAdam",
-        "RMSprop",
-        "Rprop",
-        "SGD",
-        "SparseAdam",
-    }
+    (
+        *("Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "LBFGS", "Muon"),
+        *("NAdam", "RAdam", "RMSprop", "Rprop", "SGD", "SparseAdam"),
+    )
 )
 
 
@@ -209,9 +196,7 @@ def _binds(node: ast.AST, name: str) -> bool:
 
 
 def _is_computed_of(script: Script, copy: ast.Call, copies: Collection[ast.Call]) -> bool:
-    """Whether what `copy` moves was computed by a call, none of torch's, that was given another of
-    these `copies`.
-    """
+    """Whether what `copy` moves was computed, not by torch, of another of these `copies`."""
     moved = copy.func.value if isinstance(copy.func, ast.Attribute) else copy.func
     return any(
         inner in copies
@@ -249,9 +234,7 @@ def _calls_at(script: Script, line: int, accepts: Callable[[ast.Call], bool]) ->
 def _found(
     script: Script, line: int, place: Place | None, *tests: Callable[[ast.Call], bool]
 ) -> list[ast.Call]:
-    """The calls on `line` that pass the first of `tests` that any passes; of several the one that
-    begins at the column of `place`, if one does.
-    """
+    """The calls on `line` that pass the first of `tests` that any does; the one at its column."""
     for accepts in tests:
         if found := _calls_at(script, line, accepts):
             column = place.column if place else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 
 from autotune.source.edits import Place, Places
-from autotune.source.script import NEWLINE, Function, Script
+from autotune.source.script import NEWLINE, Function, Script, covers
 
 BYTE_ORDER_MARK = "\ufeff"
 
@@ -21,9 +21,7 @@ class Refusal(Exception):
 
 
 class Forbidden(Refusal):
-    """A refusal that holds for the setting itself, at run time too: what it would break lies where
-    no trial may come, after hundreds of steps, in a validation, at an epoch's end.
-    """
+    """A refusal that holds at run time too: what it would break lies where no trial may come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +56,12 @@ class Program:
         """The classes that the files define."""
         return ((script, at) for script, at in self.nodes() if isinstance(at, ast.ClassDef))
 
+    def methods(self) -> Iterator[Function]:
+        """The methods of these."""
+        return (at for _, kind in self.classes() for at in kind.body if isinstance(at, Function))
+
     def functions(self) -> Iterator[tuple[Script, Function]]:
-        """The functions and methods that they define."""
+        """The functions and methods that the files define."""
         return ((script, at) for script, at in self.nodes() if isinstance(at, Function))
 
     def changed(self, changes: Iterable[Change]) -> "Program":
@@ -106,6 +108,27 @@ class Program:
         if place.path not in self.scripts:
             raise Refusal(f"{what} is in {place.path}, outside the project's own files", hand_step)
         return self.scripts[place.path], place.line
+
+
+def replacing(script: Script, node: ast.expr | ast.stmt, text: str) -> Change:
+    """`text` instead of `node`."""
+    return Change(path=script.path, start=script.start(node), end=script.end(node), text=text)
+
+
+def wrapping(script: Script, node: ast.expr, before: str, after: str) -> list[Change]:
+    """`before` and `after` round `node`."""
+    places = ((script.start(node), before), (script.end(node), after))
+    return [Change(path=script.path, start=at, end=at, text=text) for at, text in places]
+
+
+def holds(script: Script, node: ast.expr | ast.stmt, places: Iterable[Place | None]) -> bool:
+    """Whether one of `places` is on the lines of `node`."""
+    return any(at is not None and at.path == script.path and covers(node, at.line) for at in places)
+
+
+def first_of(found: Iterable[tuple[Script, ast.AST]]) -> str:
+    """File and line of the first that was `found`, "" of none."""
+    return next((script.at(node) for script, node in found), "")
 
 
 def parsed(sources: Mapping[str, str], places: Places, main: str) -> Program:

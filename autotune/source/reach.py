@@ -18,18 +18,13 @@ def calls_in(node: ast.AST) -> Iterator[ast.Call]:
 
 
 def argument_code(call: ast.Call, script: Script, function: Function, name: str) -> str:
-    """What `call` of `function`, which `script` defines, gives for its parameter `name`; all of a
-    call that does not tell, "" of one that gives nothing for it, as `model.train()` beside a
-    function `train`.
-    """
+    """The code that `call` of `function` gives for `name`; all of one that does not tell, or ""."""
     told = argument(call, function, name, bound=is_bound(script, function))
     return "" if told is None or isinstance(told, ast.Constant) else ast.unparse(told)
 
 
 def argument(call: ast.Call, function: Function, name: str, *, bound: bool) -> ast.expr | None:
-    """What `call` of `function`, which is given its object or class first if it is `bound`, gives
-    for its parameter `name`: `call` itself where that is not told, None where it gives nothing.
-    """
+    """What `call` of `function` gives for `name`: `call` itself where that is not told, or None."""
     if any(isinstance(at, ast.Starred) for at in call.args):
         return call
     for keyword in call.keywords:
@@ -53,9 +48,7 @@ def called_as(script: Script, function: Function) -> str:
 def told(
     program: Program, script: Script, function: Function, name: str
 ) -> Iterator[tuple[Script, ast.expr]]:
-    """What the program gives `function`, which `script` defines, for its parameter `name`, and
-    where: of calls that tell.
-    """
+    """What the calls of `function`, of `script`, give for its parameter `name`, and where."""
     bound = is_bound(script, function)
     for other, call in calls_named(program, called_as(script, function)):
         value = argument(call, function, name, bound=bound)
@@ -82,8 +75,13 @@ def functions_named(program: Program, name: str) -> Iterator[tuple[Script, Funct
 
 def is_bound(script: Script, function: Function) -> bool:
     """Whether `function` is a method, given its object or class first."""
-    static = any(last_name(at) == "staticmethod" for at in function.decorator_list)
-    return isinstance(next(script.ancestors(function), None), ast.ClassDef) and not static
+    of_class = isinstance(next(script.ancestors(function), None), ast.ClassDef)
+    return of_class and "staticmethod" not in decorators(function)
+
+
+def decorators(function: Function) -> set[str]:
+    """The last names of what decorates `function`, called or not."""
+    return {last_name(getattr(at, "func", at)) for at in function.decorator_list}
 
 
 def callers(program: Program, name: str) -> set[str]:
@@ -242,9 +240,7 @@ def own_code(scope: ast.AST) -> Iterator[ast.AST]:
 
 @functools.lru_cache(maxsize=1024)
 def _behind(script: Script) -> Mapping[str, Sequence[ast.AST]]:
-    """What stands behind each name: definitions, and the values given to variables and
-    attributes; of methods under ".name" too.
-    """
+    """What stands behind each name: definitions and given values; of methods under ".name" too."""
     found: dict[str, list[ast.AST]] = {}
     for node in script.nodes:
         if isinstance(node, Function | ast.ClassDef):

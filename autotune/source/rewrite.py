@@ -102,9 +102,7 @@ def _made(
 
 
 def _refused(original: Program, knob: str, edit: Edit, refusal: Refusal) -> EditOutcome:
-    """The same where it met with `refusal`: its reason and its hand step in lines of the
-    `original`.
-    """
+    """The same where it met with `refusal`, in lines of the `original`."""
     try:
         _edited(original, edit)
     except Refusal as alone:
@@ -122,9 +120,7 @@ def _refused(original: Program, knob: str, edit: Edit, refusal: Refusal) -> Edit
 
 
 def _changed_line(original: Program, edit: Edit) -> str:
-    """The line that `edit` changes of `original`, as it is then, or the statements that it adds; ""
-    where it changes others too.
-    """
+    """The one line that `edit` changes of `original`, or the statements it adds; else ""."""
     if isinstance(edit, ModelStatement):
         return statements_by_hand(original, edit)
     try:
@@ -144,9 +140,7 @@ def _changed_line(original: Program, edit: Edit) -> str:
 
 
 def _what_goes(program: Program, changed: Program, edit: Edit) -> str:
-    """What `program` reads no more where `edit` makes `changed` of it, for which batch sizes it is
-    the same training, or which package it needs; "" for nothing.
-    """
+    """What `program` reads no more once `changed`, or what `edit` needs; "" for nothing."""
     if isinstance(edit, Accumulate):
         return multiples(program, edit)
     if packages := _packages(program, edit):
@@ -169,9 +163,7 @@ def _packages(program: Program, edit: Edit) -> list[str]:
 
 
 def _read(script: Script) -> Counter[str]:
-    """How often `script` reads each of its variables, and of their attributes and entries
-    (`args.threads`); what is called, and what is imported, is no option.
-    """
+    """How often `script` reads each variable, attribute and entry; nothing called or imported."""
     read: Counter[str] = Counter()
     called = {call.func for call in script.calls}
     for node in (at for at in script.nodes if isinstance(at, _READING) and at not in called):

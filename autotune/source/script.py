@@ -12,6 +12,7 @@ NEWLINE = re.compile(r"\r\n|\n|\r")  # what Python's own tokenizer takes for a l
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 LOOPS = ast.For | ast.AsyncFor | ast.While
+COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 Block = list[ast.stmt]
 
 
@@ -237,12 +238,13 @@ class Script:
                 return value
         raise AssertionError("a statement lies in a block of its parent")
 
-    def binds(self, name: str) -> list[ast.expr]:
-        """The values given to `name` by plain assignments, in order."""
+    def binds(self, name: str, beside: ast.AST | None = None) -> list[ast.expr]:
+        """The values given to `name` by plain assignments, in order; in the function `beside`."""
         return [
             node.value
             for node in self._assigns
             if any(isinstance(at, ast.Name) and at.id == name for at in node.targets)
+            if beside is None or self.function(node) is self.function(beside)
         ]
 
     def own_names(self) -> set[str]:
@@ -252,10 +254,8 @@ class Script:
             match node:
                 case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
                     names.add(name)
-                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                    names.add(name)
-                case ast.ClassDef(name=name):
-                    names.add(name)
+            if isinstance(node, Function | ast.ClassDef):
+                names.add(node.name)
         return names
 
     def free_name(self, *wishes: str) -> str:

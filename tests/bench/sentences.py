@@ -25,7 +25,7 @@ from autotune.errors import UsageError
 from autotune.source.edits import OutputPlace, Place, Places
 from autotune.source.loops.chances import moved_chance
 from autotune.source.loops.evaluation import evaluated
-from autotune.source.loops.later_loader import later_loader
+from autotune.source.loops.later import later_loader
 from autotune.source.loops.stages import later_stage
 from autotune.source.loops.sweeps import swept_sizes
 from autotune.source.loops.thaws import replaced_later, thawed_later
@@ -34,13 +34,11 @@ from autotune.source.program import Program, parsed
 from autotune.source.reach import calls_in
 from autotune.source.refusals.dataset_changes import changed_in_training
 from autotune.source.refusals.flat_writes import written_flat
+from autotune.source.refusals.own_process import counted_by_workers
 from autotune.source.refusals.seeded_anew import seeded_anew
 from autotune.source.refusals.settings import Setting, Training
-from autotune.source.refusals.shared_caches import filled_by_several
-from autotune.source.refusals.shared_out import shared_out_rounded_down
-from autotune.source.refusals.short_numbers import rare_chance, running_values
-from autotune.source.refusals.thread_counts import counted_by_workers
-from autotune.source.refusals.tolerances import small_error
+from autotune.source.refusals.shared import filled_by_several, shared_out_rounded_down
+from autotune.source.refusals.short_numbers import rare_chance, running_values, small_error
 from autotune.source.script import last_name, tree_of
 from autotune.workload.program.imported import imported_files
 from autotune.workload.program.target import load_target

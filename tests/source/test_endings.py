@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.source.edits import Place, Places
-from autotune.source.loops.endings import ends_by_count
+from autotune.source.loops.beginnings import ends_by_count
 from autotune.source.program import parsed
 
 PATH = "/project/train.py"

@@ -5,8 +5,7 @@ import textwrap
 import pytest
 
 from autotune.source.edits import OutputPlace, Place, Places
-from autotune.source.loops.evaluation import evaluated
-from autotune.source.loops.gradless import gone_over
+from autotune.source.loops.evaluation import evaluated, gone_over
 from autotune.source.program import parsed
 
 PROGRAM = """\

@@ -4,7 +4,7 @@ import pytest
 
 from autotune.source.edits import Places
 from autotune.source.program import parsed
-from autotune.source.refusals.kept_files import written_by_samples
+from autotune.source.refusals.rewritten_files import written_by_samples
 
 TEXT = """\
 import csv, json, sys

@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.source.edits import Place, Places
-from autotune.source.loops.later_loader import later_loader
+from autotune.source.loops.later import later_loader
 from autotune.source.program import parsed
 
 PROGRAM = """\

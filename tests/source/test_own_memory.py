@@ -4,7 +4,7 @@ import pytest
 
 from autotune.source.edits import Places, ProcessStatement
 from autotune.source.program import parsed
-from autotune.source.refusals.own_memory import memory_asked
+from autotune.source.refusals.own_process import memory_asked
 from tests.source.programs import PATH, rewritten
 
 HEAD = "import torch\nimport psutil\n"

@@ -4,7 +4,7 @@ import pytest
 
 from autotune.source.edits import Place, Places
 from autotune.source.program import parsed
-from autotune.source.refusals.relaid import relaid
+from autotune.source.refusals.own_state import relaid
 
 TEXT = """\
 import torch

@@ -4,7 +4,7 @@ import pytest
 
 from autotune.source.edits import Places
 from autotune.source.program import parsed
-from autotune.source.refusals.shared_caches import filled_by_several
+from autotune.source.refusals.shared import filled_by_several
 
 PROGRAM = """\
 import os

@@ -4,7 +4,7 @@ import pytest
 
 from autotune.source.edits import Places
 from autotune.source.program import parsed
-from autotune.source.refusals.shared_out import shared_out_rounded_down
+from autotune.source.refusals.shared import shared_out_rounded_down
 
 TEXT = """\
 class Shards(IterableDataset):

@@ -4,7 +4,7 @@ import pytest
 
 from autotune.source.edits import Autocast, Place, Places
 from autotune.source.program import parsed
-from autotune.source.refusals.tolerances import small_error
+from autotune.source.refusals.short_numbers import small_error
 from tests.source.programs import rewritten
 
 PROGRAM = """\

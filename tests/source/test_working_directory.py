@@ -4,7 +4,7 @@ import pytest
 
 from autotune.source.edits import Place, Places
 from autotune.source.program import parsed
-from autotune.source.refusals.working_directory import changed_directory
+from autotune.source.refusals.workers import changed_directory
 
 TEXT = """\
 import os

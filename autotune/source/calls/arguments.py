@@ -55,9 +55,7 @@ def remove_argument(given: str, name: str, newline: str) -> str:
 
 
 def add_entry(display: str, key: str, code: str, newline: str, *, unit: str) -> str:
-    """`display`, the text of a dict display, with the entry `"key": code` at its end; `unit` is
-    what the file has for one level.
-    """
+    """`display`, a dict display, with `"key": code` at its end; `unit` is one level's indent."""
     tree = _parse(display, newline)
     assert isinstance(tree, cst.Dict)
     strings = [

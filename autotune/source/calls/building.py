@@ -11,25 +11,15 @@ from autotune.source.calls.spreads import may_hide
 from autotune.source.named import functions_by_name, values_by_name
 from autotune.source.places import Call, loader_call
 from autotune.source.program import Program, Refusal
-from autotune.source.reach import calls_in
+from autotune.source.reach import calls_in, defaults_of
 from autotune.source.script import Function, is_method, last_name
 
 # As in torch 2.6 to 2.13.
 LOADER = Signature(
     positions=(
-        "dataset",
-        "batch_size",
-        "shuffle",
-        "sampler",
-        "batch_sampler",
-        "num_workers",
-        "collate_fn",
-        "pin_memory",
-        "drop_last",
-        "timeout",
-        "worker_init_fn",
-        "multiprocessing_context",
-        "generator",
+        *("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers"),
+        *("collate_fn", "pin_memory", "drop_last", "timeout", "worker_init_fn"),
+        *("multiprocessing_context", "generator"),
     ),
     defaults={
         "batch_size": "1",
@@ -59,9 +49,7 @@ class Building:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Derived:
-    """A class derived of the one that hands on to DataLoader, `directly` or not: its `__init__`,
-    and the call there `within` of that of its base.
-    """
+    """A class derived of the one that hands on: its `__init__`, and the call of its base's."""
 
     constructor: Function
     within: Call
@@ -82,7 +70,8 @@ def building(program: Program, name: str, hand_step: str) -> Building:
         or program.places.loader_class.path not in program.scripts
     ):
         return _of_torch(program, name, hand_step)
-    within = _within_class(program, hand_step)
+    places = replace(program.places, loader=program.places.loader_class)
+    within = loader_call(replace(program, places=places), hand_step)  # super().__init__(...)
     constructor = within.script.function(within.node)
     own = Building(call=within, signature=LOADER)
     if constructor is None or not _takes(constructor, name, within):
@@ -199,12 +188,6 @@ def _completing(partial: Call) -> Signature:
     return Signature(positions=positions, defaults={**LOADER.defaults, **hidden, **given})
 
 
-def _within_class(program: Program, hand_step: str) -> Call:
-    """The `super().__init__(...)` that hands on to DataLoader."""
-    places = replace(program.places, loader=program.places.loader_class)
-    return loader_call(replace(program, places=places), hand_step)
-
-
 def _takes(constructor: Function, name: str, within: Call) -> bool:
     """Whether `constructor` can be given `name` and hands it on."""
     given = constructor.args
@@ -224,9 +207,5 @@ def _signature(constructor: Function) -> Signature:
     if given.vararg is not None:
         return LOADER
     positions = [at.arg for at in given.args]
-    defaults = dict(zip(reversed(positions), reversed(given.defaults), strict=False))
-    for at, value in zip(given.kwonlyargs, given.kw_defaults, strict=True):
-        if value is not None:
-            defaults[at.arg] = value
-    codes = {name: ast.unparse(value) for name, value in defaults.items()}
+    codes = {name: ast.unparse(value) for name, value in defaults_of(constructor).items()}
     return Signature(positions=tuple(positions[1:]), defaults={**LOADER.defaults, **codes})

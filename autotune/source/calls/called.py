@@ -10,9 +10,7 @@ from autotune.source.script import Function, Script, covers, last_name, paramete
 
 
 def called_models(program: Program, script: Script) -> set[str]:
-    """The code by which `script` has the models that a step was seen to call ("self.model"): what
-    it calls itself, what it gives to the functions that call it, and other names of these.
-    """
+    """The code by which `script` has the models that a step calls ("self.model"), by all names."""
     seen = program.places.outputs
     names = {each.callee for each in seen if each.path == script.path}
     for place in seen:
@@ -40,9 +38,7 @@ def _handed_over(program: Program, script: Script, place: OutputPlace) -> Iterat
 
 
 def _other_names(script: Script, names: Collection[str]) -> set[str]:
-    """The variables that are never given anything but what has one of the `names`, or, of what DDP
-    has made of that, its `module`.
-    """
+    """The variables that are given nothing but what has one of the `names`, or a DDP's `module`."""
     known = {*names, *(f"{name}.module" for name in names)}
     given: dict[str, set[str]] = {}
     for node in script.nodes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from autotune.source.insertions import indent_unit
 from autotune.source.meanings import meaning
 from autotune.source.places import Call
-from autotune.source.program import Change, minimal_change
+from autotune.source.program import Change, minimal_change, replacing
 from autotune.source.script import Script, parse
 
 
@@ -98,8 +98,7 @@ def replaced(script: Script, value: ast.expr, code: str) -> list[Change]:
     """`code` instead of `value`, unless they mean the same."""
     if script.meaning(value) == meaning(expression(code), script.imports):
         return []
-    change = Change(path=script.path, start=script.start(value), end=script.end(value), text=code)
-    return [change]
+    return [replacing(script, value, code)]
 
 
 def expression(code: str) -> ast.expr:
@@ -110,9 +109,7 @@ def expression(code: str) -> ast.expr:
 
 
 def operand(script: Script, value: ast.expr) -> str:
-    """The code of `value`, in parentheses where an operator beside it, or the end of a line in it,
-    could tear it apart.
-    """
+    """The code of `value`, in parentheses where what is beside it could tear it apart."""
     code = script.code(value)
     return code if isinstance(value, ATOMS) and _is_whole(code) else f"({code})"
 
@@ -181,8 +178,7 @@ def _set_in_spread(
     display = display_of(script, spread)
     if display is None:
         text = f'{{**{operand(script, spread)}, "{name}": {code}}}'
-        start, end = script.start(spread), script.end(spread)
-        return [Change(path=script.path, start=start, end=end, text=text)]
+        return [replacing(script, spread, text)]
     if default and None not in display.keys:
         return []
     from autotune.source.calls.arguments import add_entry

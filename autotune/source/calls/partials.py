@@ -6,15 +6,13 @@ from dataclasses import dataclass
 
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import is_bound
+from autotune.source.reach import defaults_of, is_bound
 from autotune.source.script import Function, Script, covers, last_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partial:
-    """A `partial(DataLoader, ...)`, the names by which the program has what it gives, and the
-    expressions that hand this on from one to the next.
-    """
+    """A `partial(DataLoader, ...)`, its names in the program, and what hands it on between them."""
 
     call: Call
     names: frozenset[str]
@@ -64,9 +62,7 @@ def _is_loader(script: Script, kind: ast.expr) -> bool:
 
 
 def unfollowed(program: Program, made: Collection[Partial]) -> Partial | None:
-    """The only one of those `made`, where the training loader is built on a line of the program
-    that calls neither it nor DataLoader by a name.
-    """
+    """The only one `made`, where the loader's line calls neither it nor DataLoader by a name."""
     place = program.places.loader
     script = program.scripts.get(place.path) if place else None
     if place is None or script is None or len(made) != 1:
@@ -98,20 +94,11 @@ def _given(program: Program) -> Iterator[tuple[str, ast.expr]]:
                 yield from ((last_name(at), value) for at in targets if last_name(at))
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 yield last_name(target), value
-            case ast.FunctionDef(args=own) | ast.AsyncFunctionDef(args=own):
-                yield from _defaults(own)
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield from defaults_of(node).items()
             case ast.Call(func=function):
                 for names in (names for name, names in taken if name == last_name(function)):
                     yield from _arguments(node, names)
-
-
-def _defaults(taken: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
-    placed = [*taken.posonlyargs, *taken.args]
-    for at, value in zip(reversed(placed), reversed(taken.defaults), strict=False):
-        yield at.arg, value
-    for at, given in zip(taken.kwonlyargs, taken.kw_defaults, strict=True):
-        if given is not None:
-            yield at.arg, given
 
 
 def _taken_in(script: Script) -> Iterator[tuple[str, list[str]]]:

@@ -17,9 +17,7 @@ def may_hide(call: Call, name: str) -> bool:
 
 
 def holder_of(call: Call, name: str) -> str:
-    """The one variable from which the `**` arguments of `call` may have `name`, by itself or in a
-    dict display (`**{**options, "num_workers": 4}`); "" for none or several.
-    """
+    """The one variable from which the `**` of `call` may have `name`; "" for none or several."""
     shown = [display_of(call.script, spread) or spread for spread in spreads_of(call)]
     parts = [part for each in shown for part in _spread_in(each)]
     held = not all(_lacks(each, name) for each in shown if isinstance(each, ast.Dict))
@@ -42,9 +40,7 @@ def _lacks(display: ast.Dict, name: str) -> bool:
 
 
 def _may_hold(script: Script, value: ast.expr, name: str, asked: tuple[str, ...]) -> bool:
-    """Whether the dict `value` may have the key `name`, but for what it has of the variables that
-    were `asked` already.
-    """
+    """Whether the dict `value` may have the key `name`, by other variables than those `asked`."""
     parts: list[ast.expr]
     match value:
         case ast.Name(id=variable):
@@ -75,9 +71,7 @@ def _variable_may_hold(
 
 
 def _uses(script: Script, variable: ast.Name) -> list[ast.Name]:
-    """Where the file has `variable`: in its function if that gives it a value, else in all that do
-    not. Nothing where it is a parameter.
-    """
+    """Where the file has `variable`, of the same scope; nothing where it is a parameter."""
     nodes = list(script.nodes)
     named = [at for at in nodes if isinstance(at, ast.Name) and at.id == variable.id]
     taken = {

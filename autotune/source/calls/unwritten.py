@@ -2,7 +2,7 @@
 
 import ast
 
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.script import Script, last_name
 
 _GIVES = frozenset(
@@ -16,19 +16,17 @@ _OF_SIZES = frozenset(
 
 
 def unwritten(program: Program) -> str:
-    """Where the program first takes such memory, and does not fill it at once: file and line, ""
-    where it does not.
-    """
-    for script, call in program.calls():
-        if _is_unwritten(call) and not _is_filled(script, call):
-            return script.at(call)
-    return ""
+    """File and line where the program first takes such memory and does not fill it at once."""
+    return first_of(
+        each for each in program.calls() if _is_unwritten(each[1]) and not _is_filled(*each)
+    )
 
 
 def _is_unwritten(call: ast.Call) -> bool:
     name = last_name(call.func)
     if name in _GIVES:
-        return not any(_is_nothing(each) for each in call.args)
+        sizes = (at for each in call.args for at in (each, *getattr(each, "elts", ())))
+        return not any(isinstance(at, ast.Constant) and at.value == 0 for at in sizes)
     match call.args:
         case [first]:
             return name in _OF_SIZES and _is_size(first)
@@ -48,15 +46,6 @@ def _is_size(node: ast.expr) -> bool:
         case ast.Call(func=ast.Attribute(attr="size"), args=[]):
             return True
     return False
-
-
-def _is_nothing(node: ast.expr) -> bool:
-    """Whether it is a size of 0, or has one."""
-    return any(isinstance(at, ast.Constant) and at.value == 0 for at in (node, *_parts(node)))
-
-
-def _parts(node: ast.expr) -> list[ast.expr]:
-    return node.elts if isinstance(node, ast.Tuple | ast.List) else []
 
 
 def _is_of_a_class(function: ast.expr) -> bool:

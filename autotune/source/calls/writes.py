@@ -1,28 +1,19 @@
-"""What a statement or a call sets, and into what it writes."""
+"""What a statement or a call sets, by code or by names as texts, and into what it writes."""
 
 import ast
 import functools
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
 
-from autotune.source.script import root_name
+from autotune.source.script import given_to, root_name, stored_names
 
 # Methods that write into an array, or change a container; functions that write into the first they
 # are given.
 _CHANGING = frozenset(
     (
-        *(
-            "fill",
-            "sort",
-            "partition",
-            "put",
-            "itemset",
-            "append",
-            "appendleft",
-            "extend",
-            "insert",
-        ),
+        *("fill", "sort", "partition", "put", "itemset", "append", "appendleft", "extend"),
         *("remove", "pop", "popleft", "popitem", "clear", "reverse", "rotate", "add", "discard"),
-        *("update", "setdefault", "setfield", "resize", "set"),
+        *("insert", "update", "setdefault", "setfield", "resize", "set"),
     )
 )
 _FILLED_FIRST = frozenset(
@@ -45,12 +36,16 @@ _VIEWS = frozenset(
         *("as_strided", "real", "imag", "contiguous", "cpu"),
     )
 )
+# Whose attribute or variable it is, where that is told, and its name, where only a run knows it.
+Named = tuple[ast.expr | None, str | None]
+
+_SETTERS = frozenset(("setattr", "delattr"))
+_OWN_SETTERS = frozenset(("__setattr__", "__delattr__"))
+_SET_IN_TEXT = re.compile(r"(\w+)\s*[-+*/|&]?=(?!=)")
 
 
 def assigned(node: ast.AST) -> list[ast.expr]:
-    """What `node` gives another value, names, attributes and items, and attributes that it takes
-    away.
-    """
+    """The names, attributes and items that `node` gives a value, and attributes that it deletes."""
     match node:
         case ast.Assign(targets=targets):
             return [at for target in targets for at in _targets(target)]
@@ -70,6 +65,13 @@ def _targets(target: ast.expr) -> list[ast.expr]:
     return [target]
 
 
+def stored_in(nodes: Iterable[ast.AST]) -> Iterator[ast.Name | ast.Attribute]:
+    """The variables and attributes among `nodes` that are given a value."""
+    for at in nodes:
+        if isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Store):
+            yield at
+
+
 def given_values(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     """What `node` assigns which value: side by side, each its own (`x, y = x.cuda(), y.cuda()`)."""
     match node:
@@ -82,11 +84,21 @@ def given_values(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
             yield target, value
 
 
+def given_or_added(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The same, by `x += y` and `(x := y)` too."""
+    if isinstance(node, ast.AugAssign | ast.NamedExpr):
+        yield node.target, node.value
+    yield from given_values(node)
+
+
+def values_given(within: ast.AST, name: str) -> list[ast.expr]:
+    """What the variable `name` is assigned `within`, alone or beside others."""
+    nodes = (at for at in ast.walk(within) if isinstance(at, ast.Assign))
+    return [at.value for at in nodes if name in stored_names(at)]
+
+
 def written_into(node: ast.AST) -> Iterator[ast.expr]:
-    """What `node` changes the inside of: items of it, by an operator, by a method
-    (`table.index_copy_(...)`, `pool.append(...)`), or by a function that is given one for its
-    result.
-    """
+    """What `node` changes inside: by an item, operator, method, or function that fills it."""
     match node:
         case ast.AugAssign(target=ast.Attribute() | ast.Name() as target):
             yield target
@@ -113,9 +125,7 @@ def _in_place(argument: ast.keyword) -> bool:
 
 
 def whole_of(part: ast.expr) -> ast.expr:
-    """`table.levels` of `table.levels[3][:2]`, of `table.levels.loc[3]` and
-    `table.levels.detach().numpy()[3]`.
-    """
+    """`table.levels` of `table.levels[3][:2]` and of `table.levels.detach().numpy()[3]`."""
     match part:
         case ast.Subscript(value=whole):
             return whole_of(whole)
@@ -132,9 +142,7 @@ def whole_of(part: ast.expr) -> ast.expr:
 
 @functools.lru_cache(maxsize=4096)  # it is asked for each setting, and a tree does not change
 def shown_by(name: str, within: ast.AST) -> tuple[ast.expr, ...]:
-    """What the variable `name` may show the memory of, by what `within` gives it:
-    `table.narrow(0, 3, 2)` where it is set to that, and `table` of `for row in table`.
-    """
+    """What the variable `name` may show the memory of, by what `within` gives it."""
     found = list[ast.expr]()
     for node in ast.walk(within):
         match node:
@@ -184,3 +192,70 @@ def keys_set(node: ast.AST) -> set[object] | None:
     if at and all(isinstance(each, ast.Constant) for each in at):
         return {each.value for each in at if isinstance(each, ast.Constant)}
     return None
+
+
+def set_by_name(node: ast.AST) -> Iterator[Named]:
+    """What `node` sets by its name: `setattr(table, "level", ...)`, `vars(table)["level"] = ...`,
+    `globals()["LEVEL"] = ...`, `exec("table.level = ...")`, and what it leaves with others to be
+    set: `partial(setattr, table, "level")`.
+    """
+    match node:
+        case ast.Call(func=ast.Name(id=setter), args=[owner, name, *_]) if setter in _SETTERS:
+            yield owner, _text(name)
+        case ast.Call(func=ast.Attribute(attr=setter, value=owner), args=given) if (
+            setter in _OWN_SETTERS and given
+        ):
+            of_class = isinstance(owner, ast.Name) and owner.id == "object"
+            owner, *told = given if of_class else (owner, *given)
+            yield owner, _text(told[0]) if told else None
+        case ast.Call(func=ast.Name(id="exec"), args=[ast.Constant(value=str(text)), *_]):
+            yield from ((None, name) for name in _SET_IN_TEXT.findall(text))
+        case ast.Call(func=ast.Attribute(attr="update", value=table)):
+            yield from _items_of(table, node)
+        case ast.Call():
+            yield from _left_to_set(node)
+        case ast.Assign(targets=targets) | ast.Delete(targets=targets):
+            whole = (each.value for each in targets if isinstance(each, ast.Subscript))
+            yield from (named for table in whole for named in _items_of(table, node))
+        case ast.AugAssign(target=ast.Subscript(value=table) | table):
+            yield from _items_of(table, node)
+
+
+def _left_to_set(call: ast.Call) -> Iterator[Named]:
+    handed = given_to(call)
+    if any(isinstance(each, ast.Name) and each.id in _SETTERS for each in handed):
+        constants = (at for each in handed for at in ast.walk(each) if isinstance(at, ast.Constant))
+        yield from ((None, at.value) for at in constants if isinstance(at.value, str))
+
+
+def _items_of(table: ast.expr, node: ast.AST) -> Iterator[Named]:
+    """What `node` sets in `vars(owner)`, `owner.__dict__` or `globals()`."""
+    match table:
+        case ast.Call(func=ast.Name(id="vars"), args=[owner]):
+            pass
+        case ast.Attribute(attr="__dict__", value=owner):
+            pass
+        case ast.Call(func=ast.Name(id="globals")):
+            owner = table
+        case _:
+            return
+    names = keys_set(node)
+    yield from ((owner, str(name)) for name in names or ())
+    if names is None:
+        yield owner, None
+
+
+def _text(name: ast.expr) -> str | None:
+    return name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else None
+
+
+def is_module(owner: ast.expr, imports: Collection[str]) -> bool:
+    """Whether it is a module: imported, `sys.modules[...]`, or this one's `globals()`."""
+    match owner:
+        case ast.Name(id=name):
+            return name in imports
+        case ast.Subscript(value=ast.Attribute(attr="modules")):
+            return True
+        case ast.Call(func=ast.Name(id="globals")):
+            return True
+    return False

@@ -1,1 +1,1 @@
-"""A training loop as its text shows it: its statements, its loss, what goes by its counts."""
+"""A training loop as its text shows it; what is looked for comes as file and line, "" for none."""

@@ -8,7 +8,15 @@ from autotune.source.edits import Place
 from autotune.source.named import calls_named
 from autotune.source.program import Program
 from autotune.source.reach import callers, is_bound, reached, run_with, running_parts
-from autotune.source.script import Function, Script, covers, first_line, last_name
+from autotune.source.script import (
+    Function,
+    Script,
+    covers,
+    first_line,
+    last_name,
+    names_in,
+    stored_names,
+)
 
 Loop = ast.For | ast.While
 
@@ -21,6 +29,10 @@ _CALLED_BACK = re.compile(
 _IN_EACH_STEP = re.compile(r"batch|step|backward|optimizer|zero_grad|loss|forward")
 _IN_NO_STEP = re.compile(r"val|test|predict")
 _ONCE = re.compile(r"on_(fit|train)_(start|begin|end)|on_init_end|on_sanity_check\w*")
+# What is called of a model, or with it, as its training begins.
+_BEGINNING = frozenset(("train", "fit", "parameters"))
+_ANEW = re.compile(r"init|reset(?!_?(state|hidden|memory))", re.IGNORECASE)
+_MODEL = re.compile(r"model|net(work)?$|module|learner|agent|trainer", re.IGNORECASE)
 
 
 def loops_of_training(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
@@ -29,7 +41,8 @@ def loops_of_training(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
     """
     inner, outer = own_loops(program)
     for method in _called_back(program):
-        (inner if _is_of_each_step(method.name) else outer).append(method)
+        each_step = _IN_EACH_STEP.search(method.name) and not _IN_NO_STEP.search(method.name)
+        (inner if each_step else outer).append(method)
     return inner, outer
 
 
@@ -73,22 +86,14 @@ def _called_back(program: Program) -> Iterator[Function]:
         known |= more
     for at in classes:
         if at.name in known:
-            methods = (each for each in at.body if isinstance(each, Function))
-            yield from filter(_is_called_back, methods)
+            for each in (each for each in at.body if isinstance(each, Function)):
+                if _CALLED_BACK.fullmatch(each.name) and not _ONCE.fullmatch(each.name):
+                    yield each
 
 
 def _is_of_framework(kind: ast.ClassDef, known: set[str]) -> bool:
     bases = set(map(last_name, kind.bases))
     return not bases.isdisjoint(known) or any(map(_OF_FRAMEWORKS.search, bases))
-
-
-def _is_called_back(method: Function) -> bool:
-    """Whether a framework calls it again and again while it trains."""
-    return bool(_CALLED_BACK.fullmatch(method.name) and not _ONCE.fullmatch(method.name))
-
-
-def _is_of_each_step(name: str) -> bool:
-    return bool(_IN_EACH_STEP.search(name)) and not _IN_NO_STEP.search(name)
 
 
 def running(program: Program, sources: list[ast.AST], *, strictly: bool = False) -> set[ast.AST]:
@@ -99,9 +104,7 @@ def running(program: Program, sources: list[ast.AST], *, strictly: bool = False)
 
 
 def running_within(program: Program, loops: list[ast.AST]) -> set[ast.AST]:
-    """What runs in `loops`, strictly, without the rest of the functions that they stand in, unless
-    others of them call these: that comes before the training and after.
-    """
+    """What runs in `loops` strictly, without the rest of their functions unless they call these."""
     ran = running(program, loops, strictly=True)
     inside = {node for loop in loops for node in ast.walk(loop)}
     apart: set[ast.AST] = set()
@@ -115,15 +118,19 @@ def running_within(program: Program, loops: list[ast.AST]) -> set[ast.AST]:
 
 
 def _may_be_of(script: Script, function: Function, call: ast.Call) -> bool:
-    """Whether `call` may be one of `function`: `model.train()` is none of a function, nor of
-    another object's method.
-    """
+    """Whether `call` may be one of `function`: `model.train()` is none of a function `train`."""
     bound = is_bound(script, function)
     if last_name(call.func) != function.name or isinstance(call.func, ast.Attribute) is not bound:
         return False
     if call.args or call.keywords or function.name != "train":
         return True
     return not isinstance(call.func, ast.Attribute) or ast.unparse(call.func.value) == "self"
+
+
+def running_in_training(program: Program) -> set[ast.AST]:
+    """What runs in the loops of the training, over batches and epochs; see `running_within`."""
+    inner, outer = loops_of_training(program)
+    return running_within(program, [*inner, *outer])
 
 
 def running_meanwhile(program: Program, seen: Collection[Place] = ()) -> set[ast.AST]:
@@ -133,8 +140,7 @@ def running_meanwhile(program: Program, seen: Collection[Place] = ()) -> set[ast
     """
     over_batches, _ = loops_of_training(program)
     inside = {node for loop in over_batches for node in ast.walk(loop)}
-    holders = (at.function(loop) for at in program.scripts.values() for loop in over_batches)
-    around = {name for at in holders if at is not None for name in callers(program, at.name)}
+    around = leading_to(program, over_batches)
     apart = {
         node
         for _, function in program.functions()
@@ -143,6 +149,12 @@ def running_meanwhile(program: Program, seen: Collection[Place] = ()) -> set[ast
     }
     begun = _beginning_at(program, seen) - apart
     return running(program, [*over_batches, *begun]) - (apart - inside)
+
+
+def leading_to(program: Program, loops: list[ast.AST]) -> set[str]:
+    """The names of the functions that hold one of `loops`, and of those that come to call them."""
+    holders = (at.function(loop) for at in program.scripts.values() for loop in loops)
+    return {name for at in holders if at is not None for name in callers(program, at.name)}
 
 
 def _beginning_at(program: Program, places: Collection[Place]) -> set[ast.AST]:
@@ -155,3 +167,35 @@ def _beginning_at(program: Program, places: Collection[Place]) -> set[ast.AST]:
         if isinstance(node, Function | ast.Lambda)
         if (path, first_line(node)) in lines
     }
+
+
+def loops_of_one_training(program: Program) -> tuple[list[ast.AST], list[ast.AST]]:
+    """`loops_of_training` without those round these whose turns each train another model."""
+    inner, outer = loops_of_training(program)
+    holders = leading_to(program, [*inner, *outer])
+    closest, further = outer[:1], outer[1:]
+    return inner, closest + [at for at in further if not _trains_another(at, outer, holders)]
+
+
+def _trains_another(loop: ast.AST, outer: list[ast.AST], holders: set[str]) -> bool:
+    """Whether a turn of `loop` binds the model that it trains, or begins its weights anew."""
+    if not isinstance(loop, ast.For | ast.While):
+        return False
+    whole = set(ast.walk(loop))
+    nested = {node for each in outer if each in whole - {loop} for node in ast.walk(each)}
+    bound = names_in(loop.target) if isinstance(loop, ast.For) else set[str]()
+    trained = set[str]()
+    for node in whole - nested:
+        match node:
+            case ast.Assign(value=ast.Call() as made):
+                bound |= stored_names(node) - names_in(made)
+            case ast.Call(func=ast.Attribute(value=owner), args=[]) if (
+                last_name(node.func) in _BEGINNING
+            ):
+                trained |= names_in(owner)
+            case ast.Call(func=ast.Attribute(value=owner, attr="apply"), args=[begins]):
+                bound |= names_in(owner) if _ANEW.search(last_name(begins)) else set()
+            case ast.Call(args=given) if last_name(node.func) in holders:
+                names = (at.id for at in given if isinstance(at, ast.Name))
+                trained |= set(filter(_MODEL.search, names))
+    return bool(bound & trained)

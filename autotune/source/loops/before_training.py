@@ -25,9 +25,7 @@ def first_line_of_training(program: Program, script: Script) -> int:
 
 
 def training_functions(program: Program) -> set[Function]:
-    """The functions that run before the program trains, or come to do so; all but those of loader
-    workers where its loop was not seen.
-    """
+    """The functions that run before the program trains, or lead to it; no loader worker's."""
     functions = [at for _, at in program.functions()]
     place = program.places.backward
     known = {at.name for at in functions}
@@ -38,9 +36,7 @@ def training_functions(program: Program) -> set[Function]:
 
 
 def last_line_before_training(program: Program, script: Script, scope: Function | None) -> int:
-    """The last line of `scope`, a function or the top of `script`, after which nothing in it comes
-    to train any more; where it may run several times, that is never.
-    """
+    """The last line of `scope` after which nothing leads to training; none where it runs again."""
     place = program.places.backward
     if place is None or place.path not in program.scripts:
         return sys.maxsize
@@ -64,9 +60,7 @@ def _loops(script: Script, node: ast.AST) -> list[ast.For | ast.While]:
 
 
 def _until(program: Program, functions: list[Function], place: Place) -> set[str]:
-    """The names of the functions that come to call the one round `place`, and of those that are
-    called before: in these, while objects are built, or at the top of a file.
-    """
+    """The names of the functions that lead to the one round `place`, and of those called before."""
     loop, inner = program.scripts[place.path], _round(program, place)
     leading = _leading(program)
     found, calls = {*leading, "__init__"}, list[ast.Call]()

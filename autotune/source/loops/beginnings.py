@@ -1,15 +1,14 @@
-"""What a training begins at a number of steps or epochs (`if step == 420: optimizer.add...`), and
-a text in which it begins sooner.
-"""
+"""What a training begins, or ends, at a number of steps, and a text in which it begins sooner."""
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from autotune.source.calls.writes import given_values
+from autotune.source.loops.around_training import own_loops, running
 from autotune.source.loops.counters import counted
-from autotune.source.program import Change
-from autotune.source.script import Script, last_name
+from autotune.source.program import Change, Program, replacing
+from autotune.source.script import Script, last_name, names_in
 
 # By which frameworks count for the program.
 _OF_FRAMEWORKS = ("global_step", "current_epoch", "num_updates", "epoch")
@@ -18,12 +17,12 @@ _OPERATORS = ast.Eq | _PASSES
 _ENDING = (ast.Break, ast.Return, ast.Raise)
 _HURRIED = "autotune.source.loops.hurried"
 _ENDS = re.compile(r"done|stop|end|finish|last|termina|trunca")
+_EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
+_RAISED = frozenset({"SystemExit", "KeyboardInterrupt", "StopIteration"})
 
 
 def counters(loops: Collection[ast.AST], ran: Collection[ast.AST]) -> frozenset[str]:
-    """The names by which a training whose own `loops` these are knows how far it is: what they
-    count by, and what is counted up in what runs in them.
-    """
+    """What these `loops` count by, and what is counted up in what `ran` in them, by names."""
     names = set(_OF_FRAMEWORKS)
     for loop in loops:
         match loop:
@@ -36,17 +35,14 @@ def counters(loops: Collection[ast.AST], ran: Collection[ast.AST]) -> frozenset[
 
 
 def waits(ran: Collection[ast.AST]) -> frozenset[str]:
-    """The code of what is counted up in what `ran`, and set back under a condition on something
-    else: how long there was no progress, which need not come to anything however far the training
-    is.
-    """
+    """What is counted up, and set back by something else: how long there was no progress."""
     back = {
         ast.unparse(target)
         for condition in ran
         if isinstance(condition, ast.If)
         for statement in (*condition.body, *condition.orelse)
-        for target in _set_back(statement)
-        if not _is_asked(target, condition.test)
+        for target, value in given_values(statement)
+        if isinstance(value, ast.Constant) and not _is_asked(target, condition.test)
     }
     return frozenset(back & {ast.unparse(target) for target in counted(ran)})
 
@@ -56,16 +52,10 @@ def _is_asked(target: ast.expr, test: ast.expr) -> bool:
     return any(isinstance(at, ast.expr) and ast.unparse(at) == code for at in ast.walk(test))
 
 
-def _set_back(statement: ast.stmt) -> Iterator[ast.expr]:
-    return (at for at, value in given_values(statement) if isinstance(value, ast.Constant))
-
-
 def beginnings(
     script: Script, names: Collection[str], waiting: Collection[str] = ()
 ) -> Iterator[ast.Compare]:
-    """Where one of the counters `names`, and none that is `waiting`, is compared with what may be
-    large, and something is done, or kept, that ends no loop.
-    """
+    """Where a counter of `names`, none `waiting`, begins something at what may be large."""
     for node in script.nodes:
         match node:
             case ast.Compare(left=left, ops=[operator], comparators=[right]):
@@ -83,10 +73,7 @@ def beginnings(
 def thresholds(
     script: Script, names: Collection[str], given: Collection[str], waiting: Collection[str] = ()
 ) -> Iterator[ast.Compare]:
-    """Where what the training is `given` as it goes (a running loss, none of the counters `names`
-    but what is `waiting`) is compared with what stays as it is, and something is done, or kept,
-    that ends nothing.
-    """
+    """Where what the training is `given` as it goes begins something at a bound that stays."""
     for node in script.nodes:
         match node:
             case ast.Compare(left=left, ops=[operator], comparators=[right]):
@@ -111,9 +98,8 @@ def _is_moved(
 def passed_sooner(script: Script, threshold: ast.Compare, at: int) -> Change:
     """`threshold` comes out otherwise than it does once it was asked so often."""
     place = f"{script.path}:{threshold.lineno}:{threshold.col_offset}"
-    start, end = script.start(threshold), script.end(threshold)
     text = f"(({script.code(threshold)}) != {hurried('late')}({place!r}, {at}))"
-    return Change(path=script.path, start=start, end=end, text=text)
+    return replacing(script, threshold, text)
 
 
 def _computes_with(script: Script, compared: ast.Compare, code: str) -> bool:
@@ -140,9 +126,7 @@ def _number(value: ast.expr) -> ast.expr:
 
 
 def _stays(right: ast.expr, given: Collection[str]) -> bool:
-    """Whether it is a variable that nothing in the training sets, or a number with a fraction: of
-    others, `if count > 0` mostly keeps something from failing.
-    """
+    """Whether nothing in the training sets it, or it is a fraction: `if count > 0` is no bound."""
     if isinstance(right, ast.Constant):
         return isinstance(right.value, float) and not right.value.is_integer()
     variable = isinstance(right, ast.Name | ast.Attribute)
@@ -152,14 +136,11 @@ def _stays(right: ast.expr, given: Collection[str]) -> bool:
 def begun_sooner(script: Script, stage: ast.Compare, at: int) -> Change:
     """`stage` begins at so many steps as well, or at its own number of them where that is less."""
     if len(stage.ops) > 1:  # `FROM <= step <= TO`
-        start, end = script.start(stage.left), script.end(stage.left)
-        text = f"min({script.code(stage.left)}, {at})"
-        return Change(path=script.path, start=start, end=end, text=text)
+        return replacing(script, stage.left, f"min({script.code(stage.left)}, {at})")
     left, right = script.code(stage.left), script.code(stage.comparators[0])
     is_event = isinstance(stage.ops[0], ast.Eq)
     text = f"({at} if {left} == {at} else {right})" if is_event else f"min({right}, {at})"
-    start, end = script.start(stage.comparators[0]), script.end(stage.comparators[0])
-    return Change(path=script.path, start=start, end=end, text=text)
+    return replacing(script, stage.comparators[0], text)
 
 
 def is_count(left: ast.expr, names: Collection[str]) -> bool:
@@ -194,3 +175,52 @@ def _begins(script: Script, stage: ast.Compare, *ending: type[ast.stmt]) -> bool
                 return not _ENDS.search(ast.unparse(target))
         return isinstance(above, ast.IfExp)
     return False
+
+
+def ending_tests(script: Script, loop: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+    """Each condition that `loop` ends by, and whether it ends where that holds: not a `while`."""
+    if isinstance(loop, ast.While):
+        yield loop.test, False
+    for node in ast.walk(loop):
+        if isinstance(node, ast.If) and any(
+            _leaves_it(script, at, loop) for at in _whenever(node.body)
+        ):
+            yield node.test, True
+
+
+def ends_by_count(program: Program) -> bool:
+    """Whether the loop over batches, and that over epochs, goes over a range or ends by a count."""
+    inner, outer = own_loops(program)
+    steps = {node for loop in inner for node in ast.walk(loop)} | running(program, inner)
+    names = [name for name in counters(inner, steps) if "epoch" not in name]
+    return any(
+        isinstance(loop, ast.For) and "range" in names_in(loop.iter) for loop in inner
+    ) or any(
+        isinstance(at, ast.Compare) and is_count(at.left, names)
+        for script in program.scripts.values()
+        for loop in (at for at in script.nodes if at in (outer or inner))
+        for test, _ in ending_tests(script, loop)
+        for at in ast.walk(test)
+    )
+
+
+def _whenever(block: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    """What runs in `block` without another condition."""
+    for node in block:
+        yield node
+        if not isinstance(node, ast.If):
+            yield from _whenever(list(ast.iter_child_nodes(node)))
+
+
+def _leaves_it(script: Script, node: ast.AST, loop: ast.AST) -> bool:
+    """Whether `node` ends `loop`."""
+    if isinstance(node, ast.Break):
+        around = (at for at in script.ancestors(node) if isinstance(at, ast.For | ast.While))
+        return next(around, None) is loop
+    match node:
+        case ast.Call(func=function):
+            return script.qualified(function) in _EXITS
+        case ast.Raise(exc=ast.Name(id=name) | ast.Call(func=ast.Name(id=name))):
+            return name in _RAISED
+    # What a framework calls only gives back control: its loops go on.
+    return isinstance(node, ast.Return) and isinstance(loop, ast.For | ast.While)

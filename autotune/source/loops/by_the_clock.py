@@ -4,9 +4,11 @@ import ast
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from autotune.source.calls.writes import given_or_added
 from autotune.source.loops.around_training import loops_of_training
-from autotune.source.loops.endings import ending_tests
+from autotune.source.loops.beginnings import ending_tests
 from autotune.source.program import Program
+from autotune.source.reach import decorators
 from autotune.source.script import Script, last_name
 
 _NAMES = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
@@ -22,9 +24,7 @@ _ASKED = "?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByTheClock:
-    """File and line of a condition on the clock that ends the training, if nothing else does
-    sooner, and of a learning rate that is computed from it; "" where there is none.
-    """
+    """Where a condition on the clock ends the training, and where a rate is computed from it."""
 
     end: str = ""
     rate: str = ""
@@ -45,9 +45,7 @@ def by_the_clock(program: Program) -> ByTheClock:
 
 
 def _tellers(program: Program) -> frozenset[str]:
-    """The program's functions and methods, by name and with brackets (properties with a dot), that
-    give a time, or (with a mark before it) whether it is time for something.
-    """
+    """The own functions that give a time, `used()` or `.used`, or (marked) whether it is time."""
     returned = [
         (script, _called(function), given.value)
         for script, function in program.nodes()
@@ -69,15 +67,12 @@ def _tellers(program: Program) -> frozenset[str]:
 
 def _called(function: ast.FunctionDef) -> str:
     """How its value is come by: `used()`, or `.used` of a property."""
-    properties = {"property", "cached_property"} & set(map(last_name, function.decorator_list))
+    properties = {"property", "cached_property"} & decorators(function)
     return f".{function.name}" if properties else f"{function.name}()"
 
 
 def _times(script: Script, loop: ast.AST, tellers: Collection[str]) -> set[str]:
-    """The variables in the function of `loop` that hold a time, or whether it is time (with a mark
-    before it), and the `tellers` of it. What `loop` gives values, none of them a time, holds none
-    there, whatever it is later.
-    """
+    """The variables in the function of `loop` that hold a time, or (marked) whether it is time."""
     within = {name for name, _ in _given(loop)}
     everywhere = list(_given(script.function(loop) or script.tree))
     given = [*_given(loop), *(pair for pair in everywhere if pair[0] not in within)]
@@ -161,12 +156,5 @@ def _rates(script: Script, loop: ast.AST, times: Collection[str]) -> Iterator[st
 
 def _given(scope: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """The variables that are given values in `scope`, with those values."""
-    for node in ast.walk(scope):
-        match node:
-            case ast.Assign(targets=targets, value=value):
-                yield from ((at.id, value) for at in targets if isinstance(at, ast.Name))
-            case (
-                ast.NamedExpr(target=ast.Name(id=name), value=value)
-                | ast.AugAssign(target=ast.Name(id=name), value=value)
-            ):
-                yield name, value
+    pairs = (pair for node in ast.walk(scope) for pair in given_or_added(node))
+    return ((target.id, value) for target, value in pairs if isinstance(target, ast.Name))

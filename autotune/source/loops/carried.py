@@ -14,10 +14,7 @@ _DETACHED = frozenset(("detach", "detach_", "data"))
 
 
 def carried_state(program: Program) -> str:
-    """What the loop that trains gives its model again that this has given for the batch before
-    (`out, state = model(x, state)`), or what a module keeps of one (`self.state = h.detach()`) and
-    reads in the next: its name, file and line, "" where there is nothing.
-    """
+    """What a model is given again of the batch before, or keeps of it: its name, file and line."""
     return _of_the_loop(program) or _of_a_module(program)
 
 

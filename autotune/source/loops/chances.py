@@ -28,12 +28,8 @@ _TRIFLING = (
 
 
 def moved_chance(program: Program) -> str:
-    """File and line of a condition that holds a random number against a chance that the training
-    of `program` moves (`if random.random() < epsilon`), and under which a step calls something, or
-    does not; "" where there is none.
-
-    The figures of the first steps are then not those of later ones: a program that plays games
-    asks its model for a move as often as it does not explore.
+    """Where a random number is held against a chance that the training moves (`if random.random()
+    < epsilon`), and a step calls something by that: its first steps are then not its later ones.
     """
     inner, outer = loops_of_training(program)
     ran = running_within(program, [*inner, *outer])
@@ -81,8 +77,7 @@ def _is_moved(side: ast.expr, moved: Collection[str], names: Collection[str]) ->
 def _is_drawn(script: Script, side: ast.expr) -> bool:
     """Whether `side` is one random number, or the name of one."""
     if isinstance(side, ast.Name):
-        around = script.function(side)
-        values = [at for at in script.binds(side.id) if script.function(at) is around]
+        values = script.binds(side.id, beside=side)
         return len(values) == 1 and not isinstance(values[0], ast.Name) and _draws(values[0])
     return _draws(side)
 

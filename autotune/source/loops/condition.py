@@ -25,9 +25,7 @@ _LOOSE = ast.BoolOp | ast.IfExp | ast.Lambda | ast.NamedExpr
 
 
 def are_options(value: ast.expr) -> bool:
-    """Whether `value` is named as the options are that a program was given, or as a part of them
-    (`args`, `self.cfg.train`).
-    """
+    """Whether `value` is named as a program's options are, or a part of them (`self.cfg.train`)."""
     return not _OPTIONS.isdisjoint(ast.unparse(value).lower().split("."))
 
 
@@ -50,15 +48,11 @@ def training_condition(
             reason = f"backward runs only by {backward.script.code(value)}, which may come out "
             raise backward.refusal(f"{reason}otherwise when it is asked twice", hand_step)
     written = [_written(backward.script, value, holds) for value, holds in parts]
-    if any(_asks_for_gradients(value) and holds for value, holds in every):
+    asked = (value for value, holds in every if holds and isinstance(value, ast.Attribute))
+    if "requires_grad" in (value.attr for value in asked):  # computed with gradients or without
         written.append(f"{backward.script.torch_name() or 'torch'}.is_grad_enabled()")
     code = " and ".join(dict.fromkeys(written))
     return code if not code or _is_bool(ast.parse(code, mode="eval").body) else f"bool({code})"
-
-
-def _asks_for_gradients(value: ast.expr) -> bool:
-    """Whether `value` is the `loss.requires_grad` of what is computed with gradients or without."""
-    return isinstance(value, ast.Attribute) and value.attr == "requires_grad"
 
 
 def _is_bool(value: ast.expr) -> bool:

@@ -1,12 +1,9 @@
-"""Whether a loop counts its batches, and something is decided by that count.
-
-Smaller batches are more batches: such a count would reach its end after fewer steps.
-"""
+"""Whether something goes by a count of batches: smaller batches reach its end sooner."""
 
 import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from autotune.source.calls.writes import given_values
+from autotune.source.calls.writes import given_or_added
 from autotune.source.loops.indirect import Called
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
@@ -20,9 +17,8 @@ _SAVING = frozenset(["save", "flush", "update"])
 _WRITING = frozenset(["join", "len", "repr", "round", "time"])
 SAYING = frozenset(
     [
-        *("print", "log", "info", "debug", "warning", "write"),
-        *("add_scalar", "add_scalars", "log_metrics"),
-        *("set_postfix", "set_description"),
+        *("print", "log", "info", "debug", "warning", "write", "add_scalar", "add_scalars"),
+        *("log_metrics", "set_postfix", "set_description"),
     ]
 )
 
@@ -31,16 +27,17 @@ def deciding_counter(
     program: Program, script: Script, body: Iterable[ast.AST], functions: Iterable[Called]
 ) -> str:
     """The code of a count that `body`, in `script`, or one of the `functions` that it calls keeps
-    and the program decides by, "" where there is none.
-
-    What is only said (`if step % 100 == 0: print(...)`), or a mean that is divided by it, is no
-    decision; what divides it (`step / warmup`), or is called with it, may be one.
+    and the program decides by, "" where there is none; what is only said, or divided by it, is no
+    decision.
     """
     kept = [(script, target) for target in counted(body)]
     kept += [(at.script, target) for at in functions for target in _kept_counts(at.node)]
     saying = SAYING | saying_functions(program) if kept else SAYING
     scripts = program.scripts.values() if kept else ()
-    decided = {each.path: _decided_by(each.tree, saying) for each in scripts}
+    decided = {
+        each.path: {key for at in _undecided(each.tree, saying) for key in _deciding(at, saying)}
+        for each in scripts
+    }
     anywhere = set[str]().union(*decided.values())
     for holder, target in kept:
         alone = isinstance(target, ast.Name)
@@ -83,20 +80,17 @@ def goes_by_index(
     late: int,
     saying: Collection[str] = (),
 ) -> bool:
-    """Whether one of the variables of the `loss` comes from `index`, the number of the batch, in
-    the nodes of `body`, or something is done by it that does more than say or keep something, as
-    the program's functions `saying` do.
-
-    On the lines behind `late`, that of backward, the loss is there already.
+    """Whether the `loss`, on lines before `late`, comes from `index`, the number of the batch, or
+    more is done by it in `body` than to say or keep something, as the functions `saying` do.
     """
     by_index = {index}
     while more := _made_from(body, by_index, late) - by_index:
         by_index |= more
-    done = [at.value for at in body if isinstance(at, ast.Expr) and not _is_harmless(at, saying)]
+    harmless = SAYING | _KEEPING | _SAVING | frozenset(saying)
+    values = (at.value for at in body if isinstance(at, ast.Expr))
+    done = [at for at in values if isinstance(at, ast.Call) and last_name(at.func) not in harmless]
     under = [at for test in _tests(body, by_index) for at in ast.walk(test)]
-    return bool(by_index & set(loss)) or any(
-        isinstance(at, ast.Call) and (at in under or names_in(at) & by_index) for at in done
-    )
+    return bool(by_index & set(loss)) or any(at in under or names_in(at) & by_index for at in done)
 
 
 def _made_from(body: Sequence[ast.AST], names: set[str], late: int) -> set[str]:
@@ -105,13 +99,8 @@ def _made_from(body: Sequence[ast.AST], names: set[str], late: int) -> set[str]:
     under = {at for test in _tests(body, names) for at in ast.walk(test)}
     early = [at for at in body if isinstance(at, ast.Assign) and at.lineno < late]
     anew = set[str]().union(*(stored_names(at) for at in early if at not in under))
-    pairs: list[tuple[ast.expr, ast.expr]]
     for node in body:
-        if isinstance(node, ast.AugAssign | ast.NamedExpr):
-            pairs = [(node.target, node.value)]
-        else:
-            pairs = list(given_values(node))
-        for place, value in pairs:
+        for place, value in given_or_added(node):
             decided = node in under and not _is_zero(value)
             decided &= place.lineno < late or not stored_names(place) <= anew
             if names_in(value) & names or decided:
@@ -126,13 +115,6 @@ def _is_zero(value: ast.expr) -> bool:
 def _tests(body: Sequence[ast.AST], names: set[str]) -> list[ast.If | ast.While]:
     """The statements of `body` that are run by a test of one of `names`."""
     return [at for at in body if isinstance(at, ast.If | ast.While) and names_in(at.test) & names]
-
-
-def _is_harmless(statement: ast.Expr, saying: Collection[str]) -> bool:
-    """Whether `statement` says, keeps or saves something."""
-    value = statement.value
-    harmless = SAYING | _KEEPING | _SAVING | frozenset(saying)
-    return isinstance(value, ast.Call) and last_name(value.func) in harmless
 
 
 def counted(body: Iterable[ast.AST]) -> Iterator[ast.expr]:
@@ -178,12 +160,8 @@ def _says(statement: ast.stmt, saying: Collection[str]) -> bool:
     return False
 
 
-def _decided_by(tree: ast.AST, saying: Collection[str]) -> set[str]:
-    """What `tree` compares, reckons with or looks something up by."""
-    return {key for node in _undecided(tree, saying) for key in _deciding(node, saying)}
-
-
 def _deciding(node: ast.AST, saying: Collection[str]) -> Iterator[str]:
+    """What `node` compares, reckons with or looks something up by."""
     match node:
         case (
             ast.While(test=part)
@@ -209,9 +187,7 @@ def _read_in(node: ast.AST) -> Iterator[str]:
 
 
 def _key(place: ast.expr) -> str:
-    """What is equal for places that may be the same: for one variable, for attributes of one name,
-    of whatever object, and for entries of one key.
-    """
+    """What is equal for places that may be the same: attributes of one name, of whatever object."""
     match place:
         case ast.Name(id=name):
             return name

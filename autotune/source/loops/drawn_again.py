@@ -7,16 +7,14 @@ from autotune.source.calls.writes import given_values
 from autotune.source.loops.indirect import Called, called_in
 from autotune.source.loops.iteration import WRAPPERS, loop_that_trains
 from autotune.source.program import Program
-from autotune.source.reach import argument_code, called_as, functions_named
+from autotune.source.reach import argument_code, called_as, calls_in, functions_named
 from autotune.source.script import Function, Script, given_to, last_name, parameters
 
 _DRAWING = frozenset(("iter", "list", "tuple", "enumerate", "zip", "cycle", *WRAPPERS))
 
 
 def draws_again(program: Program) -> bool:
-    """Whether the loop that trains goes over its loader twice, hands it on while it does, or calls
-    a function of the program's that draws from it.
-    """
+    """Whether the loop that trains goes over its loader twice, or calls what draws from it."""
     found = loop_that_trains(program)
     if found is None:
         return False
@@ -33,7 +31,7 @@ def draws_again(program: Program) -> bool:
         return True
     called = called_in(program, script, loop, loop.body)
     running = [*loop.body, *(each.node for each in called)]
-    calls = [at for each in running for at in ast.walk(each) if isinstance(at, ast.Call)]
+    calls = [at for each in running for at in calls_in(each)]
     return any(_draws(program, loop, calls, function, set(own)) for function in called)
 
 
@@ -58,9 +56,7 @@ def _only_asked(script: Script, loader: ast.expr) -> bool:
 
 
 def _is_given_to_ask(program: Program, script: Script, loader: ast.expr) -> bool:
-    """Whether functions of the program are given `loader`, and only ask for its length or an
-    attribute.
-    """
+    """Whether the functions that are given `loader` only ask for its length or an attribute."""
     above = next(script.ancestors(loader))
     call = next(script.ancestors(above)) if isinstance(above, ast.keyword) else above
     if not isinstance(call, ast.Call) or call.func is loader:
@@ -77,10 +73,7 @@ def _is_given_to_ask(program: Program, script: Script, loader: ast.expr) -> bool
 def _draws(
     program: Program, loop: ast.For, calls: Sequence[ast.Call], function: Called, own: set[str]
 ) -> bool:
-    """Whether `function`, which `loop` comes to call, draws from what that goes over: from what one
-    of the `calls` gives it, or what the object that it is a method of was given or has by the same
-    name.
-    """
+    """Whether `function` draws from what `loop` goes over, given to it or kept by its object."""
     holder = next(function.script.ancestors(function.node))
     for source in _drawn_from(function.node):
         match source:

@@ -2,22 +2,30 @@
 
 import ast
 
-from autotune.source.loops.around_training import running_within
+from autotune.source.calls.called import called_models
+from autotune.source.loops.around_training import loops_of_one_training, running_within
 from autotune.source.loops.loss import BACKWARDS, WITHOUT_GRADIENTS
-from autotune.source.loops.one_training import loops_of_one_training
-from autotune.source.program import Program
-from autotune.source.reach import calls_in
-from autotune.source.script import LOOPS, Function, Script, covers, given_to, is_method, last_name
+from autotune.source.named import calls_named
+from autotune.source.program import Program, first_of, holds
+from autotune.source.reach import argument_code, calls_in, decorators
+from autotune.source.script import (
+    COMPREHENSIONS,
+    LOOPS,
+    Function,
+    Script,
+    covers,
+    given_to,
+    is_method,
+    last_name,
+)
 
 _LEAVING = ast.Continue | ast.Return
 
 
 def evaluated(program: Program) -> str:
-    """File and line of what puts a model into evaluation in the loops of the training of `program`,
-    to go on training it or in a function without gradients; "" where nothing does. Layers that are
-    kept in evaluation while the rest trains, and teachers, are not evaluated, nor is what warms up
-    in a step's own forward pass. Where several do, it is one of a file that was seen to
-    train, for a method of that name may be another class's, and first one in its loop over epochs.
+    """What puts a model into evaluation in the loops of the training, to train on or without
+    gradients; no layer that is kept in evaluation, no teacher, no step's own forward pass. Of
+    several it is one of a file that was seen to train, and first one in its loop over epochs.
     """
     inner, outer = loops_of_one_training(program)
     ran = running_within(program, [*inner, *outer])
@@ -35,26 +43,19 @@ def evaluated(program: Program) -> str:
 
 
 def _is_of_a_step(program: Program, script: Script, evaluation: ast.Call) -> bool:
-    """Whether its function is a step's own: a module's forward pass; what computes what a step
-    trains on, and trains nothing itself, whose model warms up so; or what trains with a model in
-    evaluation from there on, once, or by one of two branches.
-    """
-    function, forward = script.function(evaluation), program.places.forward
+    """Whether it is a step's own: a forward pass, what warms up in one, or trains in evaluation."""
+    function = script.function(evaluation)
     if function is None:
         return False
     of_itself = function.name == "forward" and _receiver(evaluation) == "self"
     if of_itself or _trains_after(script, function, evaluation) or _sets_a_mode(script, evaluation):
         return True
-    if forward is None or forward.path != script.path:
-        return False
-    trained = (each.line for each in program.places.backwards if each.path == script.path)
-    return covers(function, forward.line) and not any(covers(function, line) for line in trained)
+    trained = holds(script, function, program.places.backwards)
+    return holds(script, function, [program.places.forward]) and not trained
 
 
 def _is_idle(script: Script, evaluation: ast.Call) -> bool:
-    """Whether the model is put into evaluation at the end of a loop's turn, in a statement of its
-    own, and nothing of the turn from there on, nor before it trains again, calls or is given it.
-    """
+    """Whether the model is in evaluation at the end of a turn only, where nothing uses it."""
     of, statement = _receiver(evaluation), script.statement(evaluation)
     loop = next(iter(script.ancestors(statement)), None)
     if not isinstance(loop, LOOPS) or statement not in loop.body:
@@ -81,9 +82,7 @@ def _is_used(statement: ast.stmt, of: str) -> bool:
 
 
 def _trains_after(script: Script, function: Function, evaluation: ast.Call) -> bool:
-    """Whether `function` goes on from `evaluation`, a statement of its own, to the one backward
-    pass that it has, in no loop, with the model as it is then.
-    """
+    """Whether `function` goes on from `evaluation` to its one backward pass, in no loop."""
     backward = [call for call in calls_in(function) if last_name(call.func) in BACKWARDS]
     between = [at for call in backward for at in script.ancestors(call) if at is not function]
     alone = any(isinstance(at, ast.Expr) and at.value is evaluation for at in function.body)
@@ -97,9 +96,7 @@ def _trains_after(script: Script, function: Function, evaluation: ast.Call) -> b
 
 
 def _sets_a_mode(script: Script, evaluation: ast.Call) -> bool:
-    """Whether it is all that one branch does, and the other puts the model into training, before a
-    backward pass that comes after either.
-    """
+    """Whether one branch does only this, the other trains, and a backward pass follows either."""
     above = script.ancestors(evaluation)
     choice = next((at for at in above if not isinstance(at, ast.Expr)), None)
     if not isinstance(choice, ast.If | ast.IfExp):
@@ -137,7 +134,50 @@ def is_without_gradients(script: Script, call: ast.Call) -> bool:
     if function is None:
         return False
     names = {last_name(call.func) for call in calls_in(function)}
-    decorated = {
-        last_name(at.func if isinstance(at, ast.Call) else at) for at in function.decorator_list
-    }
-    return bool(WITHOUT_GRADIENTS & (names | decorated)) and names.isdisjoint(BACKWARDS)
+    return bool(WITHOUT_GRADIENTS & (names | decorators(function))) and names.isdisjoint(BACKWARDS)
+
+
+def gone_over(program: Program) -> str:
+    """Where the loops over epochs call a model of the steps in a loop without gradients."""
+    inner, outer = loops_of_one_training(program)
+    ran = running_within(program, [*inner, *outer]) - running_within(program, inner)
+    return first_of(
+        (script, call)
+        for script, call in program.calls()
+        if call in ran and _is_in_a_loop(script, call, outer) and _has_none(script, call)
+        if _calls_a_model(program, script, call)
+    )
+
+
+def _is_in_a_loop(script: Script, call: ast.Call, outer: list[ast.AST]) -> bool:
+    """Whether `call` lies in a loop of its function's beside those over epochs, `outer`."""
+    for at in script.ancestors(call):
+        if isinstance(at, Function) or at in outer:
+            return False
+        if isinstance(at, LOOPS | COMPREHENSIONS):
+            return True
+    return False
+
+
+def _has_none(script: Script, call: ast.Call) -> bool:
+    """Whether `call` computes without gradients, by its function or a `with` around it."""
+    around = (
+        item for at in script.ancestors(call) if isinstance(at, ast.With) for item in at.items
+    )
+    entered = (at.context_expr.func for at in around if isinstance(at.context_expr, ast.Call))
+    return any(last_name(at) in WITHOUT_GRADIENTS for at in entered) or is_without_gradients(
+        script, call
+    )
+
+
+def _calls_a_model(program: Program, script: Script, call: ast.Call) -> bool:
+    """Whether `call` is of a model that steps call, or of what its function is given such for."""
+    if ast.unparse(call.func) in called_models(program, script):
+        return True
+    function = script.function(call)
+    if function is None or not isinstance(call.func, ast.Name):
+        return False
+    return any(
+        argument_code(each, script, function, call.func.id) in called_models(program, other)
+        for other, each in calls_named(program, function.name)
+    )

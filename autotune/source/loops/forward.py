@@ -107,20 +107,14 @@ def _may_be_frozen(program: Program, statements: list[ast.stmt]) -> bool:
     return any(
         isinstance(at, ast.Name | ast.Attribute) and last_name(at) in WITHOUT_GRADIENTS
         for node in reached(program, statements)
-        for part in (_called_of(node) if isinstance(node, ast.ClassDef) else [node])
+        for part in (node.body if isinstance(node, ast.ClassDef) else [node])
+        if part is node or (isinstance(part, Function) and part.name in CALLED)
         for at in ast.walk(part)
     )
 
 
-def _called_of(kind: ast.ClassDef) -> list[ast.stmt]:
-    """What runs where an object of `kind` is called; its other methods have names of their own."""
-    return [at for at in kind.body if isinstance(at, Function) and at.name in CALLED]
-
-
 def _frozen_index(program: Program, script: Script, block: list[ast.stmt]) -> int:
-    """Where in `block` a model runs without gradients, or a value is given that comes to run it
-    elsewhere; behind all of it where it does not.
-    """
+    """Where in `block` a model runs without gradients, or a value is given by running one."""
     place = program.places.frozen
     if place is None or place.path not in program.scripts:
         return len(block)
@@ -144,14 +138,11 @@ def backwards_in_loop(backward: Call) -> list[ast.Call]:
     script = backward.script
     loops = ast.For | ast.While | ast.AsyncFor | Function | ast.Module
     around = next(at for at in script.ancestors(backward.node) if isinstance(at, loops))
-    calls = [at for at in ast.walk(around) if isinstance(at, ast.Call)]
-    return [call for call in calls if last_name(call.func) in BACKWARDS]
+    return [call for call in calls_in(around) if last_name(call.func) in BACKWARDS]
 
 
 def runs_one_backward(backward: Call) -> bool:
-    """Whether a step comes by no other call of a `backward`, as far as the text tells: those of the
-    other branch of an `if`, and of functions that are defined in the loop, it does not.
-    """
+    """Whether a step comes by no other `backward`, as far as the text tells."""
     script = backward.script
     around = list(script.ancestors(backward.node))
     for call in backwards_in_loop(backward):
@@ -189,9 +180,7 @@ def _siblings(script: Script, first: ast.stmt, backward: Call) -> tuple[ast.stmt
 def _calling_sibling(
     program: Program, function: Function | None, backward: Call
 ) -> tuple[ast.stmt, ast.stmt] | None:
-    """The first statement that comes to call `function` on the way to the loss, and its sibling
-    that holds `backward`; one that may also evaluate now and then is not on that way.
-    """
+    """The first statement that leads to `function` on the way to the loss, and backward's own."""
     if function is None:
         return None
     known = callers(program, function.name)
@@ -247,9 +236,7 @@ def _check_way_in(backward: Call, holder: ast.stmt, hand_step: str) -> None:
 
 
 def _parts_of_loss(backward: Call) -> Iterator[str]:
-    """The code of the variables and attributes that backward is called on ("self.loss", without
-    "self").
-    """
+    """The code of the variables and attributes that backward is called on ("self.loss")."""
     script = backward.script
     for node in ast.walk(receiver_of(backward)):
         if isinstance(node, ast.Name | ast.Attribute) and last_name(node) not in script.imports:
@@ -259,9 +246,7 @@ def _parts_of_loss(backward: Call) -> Iterator[str]:
 
 
 def _leaves_alone(script: Script, statement: ast.stmt, losses: set[str]) -> bool:
-    """Whether `statement` gives none of the `losses` another value, and has of them no more than
-    their values: `history.append(loss.item())`. What has one as an attribute may give it another.
-    """
+    """Whether `statement` only takes the values of `losses`: `history.append(loss.item())`."""
     owners = {code.partition(".")[0] for code in losses if "." in code}
     for node in ast.walk(statement):
         if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) in losses:

@@ -1,6 +1,4 @@
-"""How far a training has come, and whether a condition asks for it: the numbers that its loops
-count by, and those that are named as such.
-"""
+"""How far a training has come, and whether a condition asks for it."""
 
 import ast
 import functools
@@ -35,9 +33,7 @@ class Counted:
     settled: Collection[str]
 
     def has(self, side: ast.AST) -> bool:
-        """Whether `side` is a number that tells how far the training is, and no option
-        (`args.step`).
-        """
+        """Whether `side` is a number that tells how far the training is, and no `args.step`."""
         if not isinstance(side, ast.Name | ast.Attribute):
             return False
         name = last_name(side)
@@ -99,9 +95,7 @@ def _within_a_step(program: Program, loops: Collection[ast.AST]) -> Iterator[ast
 
 
 def is_set_there(script: Script, test: ast.expr) -> bool:
-    """Whether `test` reads a number that its function only ever sets to constants: which of some
-    parts it is at, and not how far a training has come.
-    """
+    """Whether `test` reads a number that its function only sets to constants: the part it is at."""
     around = list(ast.walk(script.function(test) or script.tree))
     stored = Counter(
         at.id for at in around if isinstance(at, ast.Name) and isinstance(at.ctx, ast.Store)
@@ -128,9 +122,7 @@ def asked_before(script: Script, node: ast.If, counted: Counted) -> bool:
 
 
 def asks_how_far(test: ast.expr, counted: Counted) -> bool:
-    """Whether `test` compares how far the training has come; what comes again every so many steps
-    (`step % 100 == 0`) does not.
-    """
+    """Whether `test` compares how far it has come: no `step % 100 == 0`, which comes again."""
     parts = list(ast.walk(test))
     if any(isinstance(at, ast.Mod) for at in parts):
         return False
@@ -156,9 +148,7 @@ def _counts(side: ast.expr) -> bool:
 
 
 def goes_with(value: ast.expr, counted: Counted) -> bool:
-    """Whether `value` is an amount that grows, or shrinks, with how far the training has come; not
-    what is left of the data (`min(size, len(x) - i * size)`), which is less at each epoch's end.
-    """
+    """Whether `value` is an amount that moves with how far the training is; no rest of the data."""
     bounded = any(
         isinstance(at, ast.FloorDiv | ast.IfExp)
         or (isinstance(at, ast.Call) and last_name(at.func) in ("min", "max"))
@@ -166,19 +156,14 @@ def goes_with(value: ast.expr, counted: Counted) -> bool:
     )
     called = {call.func for call in calls_in(value)}  # round(...)
     lengths = {at for call in calls_in(value) if _counts(call) for at in call.args}
-    left = (at for at in ast.walk(value) if isinstance(at, ast.BinOp) and _is_left(at))
+    sums = (at for at in ast.walk(value) if isinstance(at, ast.BinOp))
+    left = (at for at in sums if isinstance(at.op, ast.Sub) and _counts(at.left))
     apart = called | lengths | {at for each in left for at in ast.walk(each)}
     return bounded and any(counted.has(at) for at in ast.walk(value) if at not in apart)
 
 
-def _is_left(value: ast.BinOp) -> bool:
-    return isinstance(value.op, ast.Sub) and _counts(value.left)
-
-
 def _counters(loops: Sequence[ast.AST]) -> dict[ast.AST, str]:
-    """The loops of the training that count, and the number that each counts by; not those that
-    slice the data into batches (`range(0, len(x), batch_size)`), whose last is smaller.
-    """
+    """The loops that count, and by what; none that slices data (`range(0, len(x), size)`)."""
     counted: dict[ast.AST, str] = {}
     for loop in loops:
         match loop:

@@ -4,11 +4,10 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from autotune.source.loops.averages import averages, moves_weights
 from autotune.source.loops.condition import given_code
-from autotune.source.loops.groups import touches_groups
 from autotune.source.loops.kinds import Kinds
 from autotune.source.loops.loss import BACKWARDS, CLIPS
+from autotune.source.loops.weights import averages, moves_weights, touches_groups
 from autotune.source.program import Program
 from autotune.source.reach import calls_in
 from autotune.source.script import Function, Script, is_method, last_name, shared_names
@@ -34,10 +33,7 @@ class Called:
 def called_in(
     program: Program, script: Script, loop: ast.For, statements: Iterable[ast.AST], *names: str
 ) -> list[Called]:
-    """The functions that `statements` of `loop`, in `script`, come to call, and those with `names`,
-    told by names, and by what an object is made of where that is seen; what objects are made by is
-    none, nor is what `loop` lies in.
-    """
+    """The functions that `statements` of `loop` lead to, and those with `names`; no `__init__`."""
     around, kinds = set(script.ancestors(loop)), Kinds(program)
     scripts = program.scripts.values()
     defined = [

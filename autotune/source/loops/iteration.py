@@ -48,9 +48,7 @@ def _within(script: Script, node: ast.For, source: ast.expr) -> ast.Call | None:
         case ast.Call(func=function, args=[_, *_]) if last_name(function) in WRAPPERS:
             return source
         case ast.Name(id=name):
-            values = [
-                at for at in script.binds(name) if script.function(at) is script.function(node)
-            ] + _entered(script, node, name)
+            values = script.binds(name, beside=node) + _entered(script, node, name)
             own = any(at is source for each in values for at in ast.walk(each))
             if len(values) == 1 and not own and isinstance(values[0], ast.Call):
                 return _within(script, node, values[0])

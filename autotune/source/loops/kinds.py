@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import PurePath
 
+from autotune.source.calls.writes import stored_in
 from autotune.source.loops.iteration import WRAPPERS
 from autotune.source.program import Program
 from autotune.source.script import Function, Script, is_none, last_name, root_name
@@ -42,16 +43,12 @@ def classes_of(program: Program) -> list[ast.ClassDef]:
 
 
 def classes_built(program: Program, script: Script, name: str) -> list[set[str]]:
-    """The class of the program that each value which `name` is given in `script` is an object of,
-    but for those made of itself; an empty set for what does not tell.
-    """
+    """The own class of each value that `name` is given in `script`; an empty set if not told."""
     classes = {each.name for each in classes_of(program)}
     values = [
         value_of(script.statement(at), at)
-        for at in script.nodes
-        if isinstance(at, ast.Name | ast.Attribute)
-        and isinstance(at.ctx, ast.Store)
-        and ast.unparse(at) == name
+        for at in stored_in(script.nodes)
+        if ast.unparse(at) == name
     ]
     return [
         _class_built(value, classes)
@@ -88,9 +85,7 @@ class Kinds:
         return not imported.startswith(".") and self._own.isdisjoint(imported.split("."))
 
     def of(self, script: Script, owner: ast.expr, method: str) -> set[ast.ClassDef] | None:
-        """The classes, bases included, of which `owner`, an object in `script` whose `method` is
-        called, may be: none where it is of a library's; None where that is not known.
-        """
+        """The classes, with bases, that `owner` may be of: none of a library's; None if unknown."""
         found = self._of(script, owner)
         defined = (at for kind in found or () for at in kind.body if isinstance(at, Function))
         if found and method not in {at.name for at in defined}:
@@ -123,9 +118,7 @@ class Kinds:
 
     @cached_property
     def _given(self) -> dict[tuple[str, str], list[tuple[Script, ast.expr | None]]]:
-        """What variables, by their file and name, and attributes, by their name, are given; None
-        for what cannot be seen.
-        """
+        """What variables (by file and name) and attributes are given; None for what is unseen."""
         found: dict[tuple[str, str], list[tuple[Script, ast.expr | None]]] = {}
         for script in self._program.scripts.values():
             for place, value in _stores(script):
@@ -140,9 +133,7 @@ class Kinds:
 
 
 def _stores(script: Script) -> Iterator[tuple[ast.expr, ast.expr | None]]:
-    """The variables and attributes of `script`, each with what it is given at one place; what files
-    and classes have is both.
-    """
+    """Variables and attributes of `script` with what each is given; what classes have is both."""
     for at in script.nodes:
         shared = script.function(at) is None or isinstance(at, Function)
         if isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Store):

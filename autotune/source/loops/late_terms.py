@@ -3,13 +3,14 @@
 import ast
 from collections.abc import Iterator, Sequence, Set
 
+from autotune.source.calls.writes import values_given
 from autotune.source.loops.condition import are_options, code_in, given_code
 from autotune.source.loops.loss import receiver_of
 from autotune.source.named import calls_named
 from autotune.source.places import Call
 from autotune.source.program import Program
-from autotune.source.reach import argument_code, calls_in, is_bound
-from autotune.source.script import LOOPS, Function, Script, last_name, parameters, stored_names
+from autotune.source.reach import argument, calls_in, is_bound
+from autotune.source.script import LOOPS, Script, last_name, parameters, stored_names
 
 # fmt: off
 # Calls that give a loss of several, or of one another size; what others are given is no loss yet.
@@ -39,10 +40,7 @@ _MOST_CALLERS = 4  # one above the other
 
 
 def late_term(program: Program, backward: Call, loop: ast.For | ast.While) -> str:
-    """Where, in `loop` before its `backward` pass, a part of its loss is given a value, or another
-    one, by a condition that may come out otherwise later (an epoch, a switch): file and line, ""
-    where it is not seen to. What the pass itself stands under holds whenever it trains.
-    """
+    """Where, in `loop` before `backward`, a condition that may change sets part of the loss."""
     script = backward.script
     inner = script.statements_to(backward.node)
     before = loop.body[: loop.body.index(inner[inner.index(loop) - 1])]
@@ -141,9 +139,7 @@ def _asks_for_words(call: ast.Call) -> bool:
 
 
 def asks_for_kind(node: ast.AST, around: Sequence[ast.stmt]) -> bool:
-    """Whether `node`, in the statements `around`, asks what something is, or has, that is of that
-    kind in each step; or whether something is finite, where a step is left out as a whole.
-    """
+    """Whether `node` asks what kind something is of, the same in each step, or if it is finite."""
     match node:
         case ast.Compare(ops=[ast.Is() | ast.IsNot()]):
             return True
@@ -152,7 +148,7 @@ def asks_for_kind(node: ast.AST, around: Sequence[ast.stmt]) -> bool:
         case ast.Attribute(attr="ndim"):
             return True
         case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]) if any(
-            map(_chooses, _values(around, name))
+            _chooses(value) for at in around for value in values_given(at, name)
         ):
             return False  # how many there are in this batch
         case ast.Call(func=function):
@@ -161,17 +157,8 @@ def asks_for_kind(node: ast.AST, around: Sequence[ast.stmt]) -> bool:
     return False
 
 
-def _values(around: Sequence[ast.stmt], name: str) -> Iterator[ast.expr]:
-    """What the variable `name` is given there."""
-    for node in (at for statement in around for at in ast.walk(statement)):
-        if isinstance(node, ast.Assign) and name in stored_names(node):
-            yield node.value
-
-
 def _chooses(value: ast.expr) -> bool:
-    """Whether `value` is what a condition chooses of a tensor: `(kind == 2).nonzero()`,
-    `x[kind == 2]`.
-    """
+    """Whether a condition chooses `value` of a tensor: `(kind == 2).nonzero()`, `x[kind == 2]`."""
     by_condition = (
         isinstance(at, ast.Subscript)
         and any(isinstance(each, ast.Compare) for each in ast.walk(at.slice))
@@ -189,9 +176,7 @@ def without(node: ast.AST, left_out: Sequence[ast.AST]) -> Iterator[ast.AST]:
 
 
 def changes(program: Program, script: Script, at: ast.AST, names: Set[str], depth: int = 0) -> bool:
-    """Whether one of `names` is given another value from one turn to the next of the loops round
-    `at`, by what a method or function gives to all, or from one call of its function to the next.
-    """
+    """Whether one of `names` may be another in a later turn of the loops round `at`, or call."""
     attributes = {name.rpartition(".")[2] for name in names if "." in name}
     if names & _given_around(script, at) | names & _shared(program):
         return True
@@ -200,18 +185,13 @@ def changes(program: Program, script: Script, at: ast.AST, names: Set[str], dept
     function = script.function(at)
     if function is None or depth == _MOST_CALLERS:
         return False
-    given = parameters(function)
-    own = names & set(given[is_bound(script, function) :])
+    bound = is_bound(script, function)
     return any(
-        changes(program, caller, call, _names_given(call, script, function, name), depth + 1)
+        changes(program, caller, call, code_in(told), depth + 1)
         for caller, call in calls_named(program, function.name)
-        for name in own
+        for name in names & set(parameters(function)[bound:])
+        if (told := argument(call, function, name, bound=bound)) is not None
     )
-
-
-def _names_given(call: ast.Call, script: Script, function: Function, name: str) -> set[str]:
-    code = argument_code(call, script, function, name)
-    return code_in(ast.parse(code, mode="eval").body) if code else set()
 
 
 def _given_around(script: Script, at: ast.AST) -> set[str]:
@@ -238,9 +218,7 @@ def _shared(program: Program) -> set[str]:
 
 
 def _changed_attributes(program: Program) -> set[str]:
-    """The attributes that are given a value in a loop, or of their own object by a method that does
-    more than to set it up.
-    """
+    """The attributes that are set in a loop, or by a method that does more than to set up."""
     return {
         node.attr
         for script, node in program.nodes()
@@ -250,18 +228,10 @@ def _changed_attributes(program: Program) -> set[str]:
 
 
 def changes_later(script: Script, given: ast.Attribute) -> bool:
-    """Whether the attribute that is `given` a value gets it in a loop, or by a method that does
-    more than to set its object up.
-    """
-    return _is_in_a_loop(script, given) or _is_given_by_a_method(script, given)
-
-
-def _is_in_a_loop(script: Script, node: ast.AST) -> bool:
-    return any(isinstance(at, LOOPS) for at in script.statements_to(node))
-
-
-def _is_given_by_a_method(script: Script, node: ast.Attribute) -> bool:
-    function = script.function(node)
-    if function is None or not is_bound(script, function):
-        return False
-    return last_name(node.value) == "self" and not function.name.strip("_").startswith(_SETTING_UP)
+    """Whether `given` is set in a loop, or by a method that does more than to set its object up."""
+    function = script.function(given)
+    if any(isinstance(at, LOOPS) for at in script.statements_to(given)):
+        return True
+    by_itself = function is not None and is_bound(script, function)
+    sets_up = function is not None and function.name.strip("_").startswith(_SETTING_UP)
+    return by_itself and last_name(given.value) == "self" and not sets_up

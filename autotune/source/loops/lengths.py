@@ -25,9 +25,7 @@ _LOADING = re.compile(
 
 
 def counts_batches(program: Program, loop: TrainingLoop, call: Call) -> str:
-    """The file and line outside `loop` at which the program reckons with `len()` of the loader that
-    `call` builds, "" where it does not; a mean over the batches, and what is only said, is none.
-    """
+    """Where, outside `loop`, the program reckons with `len()` of its loader; no mean, no text."""
     inside = set(ast.walk(loop.node))
     known = {ast.unparse(loop.loader), last_name(loop.loader), *names_of(call)} - {""}
     dataset = _dataset_of(call)
@@ -50,9 +48,7 @@ def _dataset_of(call: Call) -> str:
 
 
 def _is_of_data(value: ast.expr, dataset: str, known: set[str]) -> bool:
-    """Whether `value` is the `dataset`, and not a loader of the same name, or of a sample of it
-    (`train[i]["z"]`).
-    """
+    """Whether `value` is the `dataset`, or of a sample of it, and no loader of the same name."""
     whole = value
     while isinstance(whole, ast.Subscript):
         whole = whole.value
@@ -60,9 +56,7 @@ def _is_of_data(value: ast.expr, dataset: str, known: set[str]) -> bool:
 
 
 def _is_a_part(script: Script, value: ast.expr, known: set[str]) -> bool:
-    """Whether `value` is a variable, and no `known` loader, that its function only ever gives parts
-    of something (`train = table[:2500]`), as nobody takes of a loader.
-    """
+    """Whether `value` is a variable that is only given parts of something (`table[:2500]`)."""
     if not isinstance(value, ast.Name) or value.id in known:
         return False
     within = ast.walk(script.function(value) or script.tree)
@@ -73,9 +67,7 @@ def _is_a_part(script: Script, value: ast.expr, known: set[str]) -> bool:
 
 
 def _may_be_the_loader(value: ast.expr, known: set[str]) -> bool:
-    """Whether `value` goes by one of the `known` names, or by one that a loader may have in another
-    function.
-    """
+    """Whether `value` has one of the `known` names, or one that a loader may have elsewhere."""
     if ast.unparse(value) in known or last_name(value) in known:
         return True
     names = [name.lower() for name in _telling(value)]
@@ -99,9 +91,7 @@ def _telling(value: ast.expr) -> list[str]:
 
 
 def _is_said(program: Program, script: Script, value: ast.expr, further: int = 2) -> bool:
-    """Whether `value` becomes part of a text, or of a bar, and nothing else; in functions of the
-    program that it is given to too, and in those that they give it to.
-    """
+    """Whether `value` becomes part of a text or a bar alone, in functions that are given it too."""
     if _only_says(script, value):
         return True
     above = next(iter(script.ancestors(value)))
@@ -116,7 +106,11 @@ def _is_said(program: Program, script: Script, value: ast.expr, further: int = 2
         bool(taken)
         and all(
             name != ""
-            and all(_is_said(program, each, at, further - 1) for at in _uses(inside, name))
+            and all(
+                _is_said(program, each, at, further - 1)
+                for at in ast.walk(inside)
+                if isinstance(at, ast.Name) and at.id == name
+            )
             for each, inside, name in taken
         )
     )
@@ -125,9 +119,7 @@ def _is_said(program: Program, script: Script, value: ast.expr, further: int = 2
 def _taken_by(
     program: Program, call: ast.Call, value: ast.expr
 ) -> Iterator[tuple[Script, Function, str]]:
-    """The functions of the program that `call` may be of, with the parameter by which each takes
-    `value`, "" where that cannot be told.
-    """
+    """The functions that `call` may be of, with the parameter that takes `value`, "" if unknown."""
     for script, function in program.functions():
         if called_as(script, function) == last_name(call.func):
             yield script, function, _parameter(script, function, call, value)
@@ -145,10 +137,6 @@ def _parameter(script: Script, function: Function, call: ast.Call, value: ast.ex
     return next(iter(placed[call.args.index(value) + bound :]), "")
 
 
-def _uses(function: Function, name: str) -> list[ast.Name]:
-    return [at for at in ast.walk(function) if isinstance(at, ast.Name) and at.id == name]
-
-
 def _only_says(script: Script, length: ast.expr) -> bool:
     """Whether `length` is part of a text, or given as it is to what prints or draws a bar."""
     above = next(iter(script.ancestors(length)))
@@ -159,9 +147,7 @@ def _only_says(script: Script, length: ast.expr) -> bool:
 
 
 def _is_in_mean(program: Program, script: Script, length: ast.expr) -> bool:
-    """Whether `length`, by itself or under a name, divides what the file adds up, or what a
-    function of the program's that adds up gives back.
-    """
+    """Whether `length`, by itself or under a name, divides a sum."""
     match next(iter(script.ancestors(length))):
         case ast.BinOp(op=ast.Div(), left=total, right=divisor):
             pass

@@ -35,9 +35,7 @@ def receiver_of(call: Call) -> ast.expr:
 
 
 def given_names(statement: ast.stmt) -> set[str]:
-    """The variables that `statement` itself gives a value, or adds to (`group.append(...)`,
-    `groups[0].append(...)`).
-    """
+    """The variables that `statement` gives a value, or adds to (`groups[0].append(...)`)."""
     match statement:
         case ast.For(target=target):
             return names_in(target)
@@ -56,9 +54,6 @@ def given_names(statement: ast.stmt) -> set[str]:
 def adds_up_at(program: Program, loop: ast.For, backward: Call) -> str:
     """Where something that the loss comes from adds up all that it is given: file and line, ""
     where nothing does; a penalty on the weights and what is divided by the batch's size do not.
-
-    Followed are the statements of `loop` that lead to the loss, and the program's own functions,
-    classes and variables that they name in a call.
     """
     sources: list[ast.AST] = [backward.statement]
     needed = loss_names(backward)
@@ -121,9 +116,7 @@ def _means(node: ast.AST, loop: ast.For) -> Iterator[ast.AST]:
 
 
 def _made_another(loop: ast.For) -> Iterator[str]:
-    """The variables that the body of `loop` gives another value than themselves elsewhere
-    (`x, y = x.to(device), y.to(device)`).
-    """
+    """The variables that `loop` gives another value than themselves on a device."""
     moved = set[ast.AST]()
     for node in (at for at in ast.walk(loop) if isinstance(at, ast.Assign)):
         match node.targets, node.value:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from autotune.source.blocks import Block, blocks
 from autotune.source.edits import Place
-from autotune.source.loops.around_training import loops_of_training, running_within
+from autotune.source.loops.around_training import running_in_training
 from autotune.source.loops.counters import SAYING
 from autotune.source.loops.settled import is_option, settled
 from autotune.source.program import Program
@@ -27,16 +27,14 @@ _TELLS = SAYING | {"close", "error", "exit", "flush", "warn"}
 
 
 def not_come_to(program: Program, places: Iterable[Place]) -> list[tuple[str, str]]:
-    """Those of the blocks that begin at `places` that the training of `program` may come to by what
-    it changes itself, and that do something: each one's place ("train.py:52") and condition.
-    """
-    inner, outer = loops_of_training(program)
-    ran = running_within(program, [*inner, *outer])
+    """The blocks at `places` that the training may yet come to: each one's place and condition."""
+    ran = running_in_training(program)
     fixed = settled(program, ran)
     return [
         (f"{os.path.basename(place.path)}:{place.line}", _said(block))
         for place, block in _blocks_at(program, places)
-        if block.test in ran and _moves(block.test, fixed) and _does_something(block)
+        if block.test in ran and _moves(block.test, fixed)
+        if not all(map(_is_trifling, block.statements))
     ]
 
 
@@ -60,9 +58,7 @@ def _blocks_at(program: Program, places: Iterable[Place]) -> Iterator[tuple[Plac
 
 
 def _moves(test: ast.expr | None, fixed: Collection[str]) -> bool:
-    """Whether what `test` asks for may come out otherwise later; of several conditions, one of
-    them.
-    """
+    """Whether what `test` asks for may come out otherwise later, or a part of it."""
     match test:
         case None:
             return False
@@ -77,10 +73,6 @@ def _moves(test: ast.expr | None, fixed: Collection[str]) -> bool:
     apart = called | {at.value for at in parts if isinstance(at, ast.Attribute)}
     asked = (at for at in parts if at not in apart and not is_option(at))
     return bool(called) or any(last_name(at) not in fixed for at in asked)
-
-
-def _does_something(block: Block) -> bool:
-    return not all(map(_is_trifling, block.statements))
 
 
 def _is_trifling(statement: ast.stmt) -> bool:

@@ -10,6 +10,7 @@ from autotune.source.places import Call
 from autotune.source.program import Program
 from autotune.source.reach import argument, argument_code, is_bound, told
 from autotune.source.script import (
+    COMPREHENSIONS,
     Function,
     Script,
     given_to,
@@ -19,25 +20,19 @@ from autotune.source.script import (
     stored_names,
 )
 
-_COMPREHENSIONS = ast.DictComp | ast.GeneratorExp | ast.ListComp
-
 
 def builds_several(program: Program, call: Call) -> bool:
-    """Whether `call` seems to build several loaders: in a comprehension, or in a function that is
-    called in several places.
-    """
+    """Whether `call` seems to build several loaders: in a comprehension, or by several calls."""
     script = call.script
     inside = itertools.takewhile(lambda at: at is not call.statement, script.ancestors(call.node))
-    if any(isinstance(at, _COMPREHENSIONS) for at in inside):
+    if any(isinstance(at, COMPREHENSIONS) for at in inside):
         return True
     function = script.function(call.node)
     return function is not None and _times_called(program, call, function) > 1
 
 
 def _times_called(program: Program, builds: Call, function: Function) -> int:
-    """How often the program calls `function` and may come to `builds` in it; what an object has a
-    method of that name for, as `model.train()` beside a function `train`, does not count.
-    """
+    """How often the program calls `function` and may come to `builds` in it."""
     return sum(
         _is_own(script, each.func) and _comes_to(builds, function, each)
         for script, each in calls_named(program, function.name)
@@ -45,9 +40,7 @@ def _times_called(program: Program, builds: Call, function: Function) -> int:
 
 
 def _comes_to(builds: Call, function: Function, called: ast.Call) -> bool:
-    """Whether `called` may come to `builds` in `function`: not if that stands under
-    `if split == "train":` and it is given another constant for `split`.
-    """
+    """Whether `called` may come to `builds`: not by another constant for `if split == "train":`."""
     script, bound = builds.script, is_bound(builds.script, function)
     kept = set(parameters(function)) - stored_names(function)
     for above in script.statements_to(builds.node):
@@ -74,14 +67,12 @@ def _is_own(script: Script, called: ast.expr) -> bool:
 
 
 def other_loaders(program: Program, loop: TrainingLoop, call: Call) -> str:
-    """How the loop may come to go over another loader, whose batches stay whole; "" if it cannot
-    be seen to.
-    """
+    """How the loop may come to go over another loader, with whole batches; "" if unseen."""
     name, function = last_name(loop.loader), loop.script.function(loop.node)
-    within = [at for at in loop.script.binds(name) if loop.script.function(at) is function]
+    within = loop.script.binds(name, beside=loop.node)
     if any(isinstance(at, ast.Call) and last_name(at.func) in WRAPPERS for at in within):
         return f"the loop goes over {name}, which is given a wrapped loader (a progress bar, say)"
-    beside = (_bound_beside(call, own) for own in names_of(call))
+    beside = (call.script.binds(own, beside=call.node) for own in names_of(call))
     if any(len(each) > 1 for each in (within, *beside)):
         return "several values go by the name of the loader that the loop goes over"
     if function is None or name not in parameters(function):
@@ -91,17 +82,11 @@ def other_loaders(program: Program, loop: TrainingLoop, call: Call) -> str:
     return f"{function.name} is given several loaders, perhaps" if len(given - {""}) > 1 else ""
 
 
-def _bound_beside(call: Call, name: str) -> list[ast.expr]:
-    """All values of `name` in the function of `call`."""
-    script = call.script
-    function = script.function(call.node)
-    return [at for at in script.binds(name) if script.function(at) is function]
-
-
 def wrapper_of(program: Program, loop: TrainingLoop, call: Call) -> ast.Call | None:
     """The call that is given the DataLoader and makes what the loop goes over, None without one."""
     names, name = names_of(call), last_name(loop.loader)
-    values = [*loop.script.binds(name), *(at for own in names for at in _bound_beside(call, own))]
+    own = (at for each in names for at in call.script.binds(each, beside=call.node))
+    values = [*loop.script.binds(name), *own]
     if function := loop.script.function(loop.node):
         handed = (value for _, value in told(program, loop.script, function, name))
         values += (value for value in handed if _called(value) not in WRAPPERS)

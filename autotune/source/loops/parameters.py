@@ -15,12 +15,8 @@ _STATEMENTS = _GIVING | ast.Return
 
 def model_of(optimizer: Call, called: Collection[str] = ()) -> ast.expr | None:
     """The expression of the one model that `optimizer` is given parameters of, None for another
-    number of them.
-
-    Followed are the statements of its function that lead to what it is given: the lists, dicts and
-    loops by which parameters are often put into groups, and the method `self.groups()`. Parts of a
-    module that the file itself calls in training, as one of `called` ("model", where these are of
-    `model.head`), stand for it.
+    number of them; the lists, dicts, loops and methods by which parameters are put into groups are
+    followed. Parts of a module that training calls, as one of `called`, stand for it.
     """
     sources = _sources(optimizer)
     different = _outermost(optimizer, sources)
@@ -48,9 +44,7 @@ def _sources(optimizer: Call) -> list[ast.AST]:
 
 
 def _in_own_method(optimizer: Call, given: ast.expr) -> list[ast.AST]:
-    """The statements of the method by which the class of `optimizer` makes what it is `given`,
-    where these take parameters of `self` and its attributes alone.
-    """
+    """The statements of the method that makes what is `given`, of `self` and its parts alone."""
     match given:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)):
             kinds = (at for at in optimizer.script.ancestors(given) if isinstance(at, ast.ClassDef))
@@ -83,9 +77,7 @@ def _looped(source: ast.AST) -> set[str]:
 
 
 def _only_called_in(sources: Sequence[ast.AST], called: Collection[str]) -> ast.expr | None:
-    """The one of the `called` that `sources` ask for its parameters in a way of their own
-    (`model.groups(lr)`, `set_weight_decay(model, ...)`).
-    """
+    """The one of the `called` that is asked in a way of its own (`model.groups(lr)`)."""
     told = [at for at in sources if not (isinstance(at, ast.stmt) and given_names(at) & {*called})]
     read = [at for source in told for part in _own_parts(source) for at in ast.walk(part)]
     parts = [at for at in read if isinstance(at, ast.Name | ast.Attribute)]
@@ -113,9 +105,7 @@ def _holders(part: ast.expr) -> Iterator[ast.expr]:
 
 
 def _leading_to(optimizer: Call, given: ast.expr) -> list[ast.stmt]:
-    """The statements before `optimizer`, in its function, that `given` comes from; a loop leads to
-    what stands in it alone.
-    """
+    """The statements before `optimizer`, in its function, that `given` comes from."""
     script = optimizer.script
     function = script.function(optimizer.node)
     earlier = [
@@ -144,18 +134,14 @@ def _leading_to(optimizer: Call, given: ast.expr) -> list[ast.stmt]:
 
 
 def _leads(source: ast.AST, looped: Collection[str]) -> set[str]:
-    """The variables that `source` reads, but for those that it takes parameters of: of these those
-    that are `looped` over modules.
-    """
+    """The variables that `source` reads; of those it takes parameters of, the `looped` ones."""
     read = set[str]().union(*map(_read, _own_parts(source)))
     owners = {name for owner in _owners(source) for name in names_in(owner)}
     return read - (owners - set(looped))
 
 
 def _read(node: ast.AST) -> set[str]:
-    """The variables of `node`, without those that comprehensions and lambdas in it have of their
-    own.
-    """
+    """The variables of `node`, without those of comprehensions and lambdas in it."""
     match node:
         case ast.Name(id=name):
             return {name}

@@ -1,6 +1,4 @@
-"""What a training does seldom (`if step % 500 == 0`, from a step on, after a loop over batches, at
-its end), and a text in which it comes to that sooner.
-"""
+"""What a training does seldom (`if step % 500 == 0`), and a text in which that comes sooner."""
 
 import ast
 import itertools
@@ -9,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from autotune.source.calls.writes import stored_in
 from autotune.source.edits import Place, Places
 from autotune.source.loops.around_training import (
     loops_of_training,
@@ -25,7 +24,7 @@ from autotune.source.loops.beginnings import (
     thresholds,
     waits,
 )
-from autotune.source.program import BYTE_ORDER_MARK, Change, Program, parsed
+from autotune.source.program import BYTE_ORDER_MARK, Change, Program, parsed, replacing
 from autotune.source.script import Function, Script
 
 # Of what functions that the loops call count by; in a loop itself whatever is counted is its own.
@@ -58,9 +57,7 @@ class Seldom:
 
 
 def seldom(program: Program, seen: Collection[Place] = ()) -> dict[str, Seldom]:
-    """What the loops of the training have of it, and in what they call, by file; and in functions
-    that begin at the places where such were `seen` to run.
-    """
+    """What the loops have of it, and what they call, or was `seen` to run, by file."""
     inner, outer = own_loops(program)
     loops = [*itertools.chain(*loops_of_training(program))]  # a framework's as well
     own = {node for loop in loops for node in ast.walk(loop)}
@@ -95,10 +92,7 @@ def seldom(program: Program, seen: Collection[Place] = ()) -> dict[str, Seldom]:
 
 
 def sooner(text: str, what: Seldom, *, interval: int, batches: int, epochs: int) -> str:
-    """`text` of a file, which may have been edited since, in which none of that takes longer: no
-    `interval`, nor what comes before a stage, no loop over `batches`, none round these. Lines stay
-    where they are.
-    """
+    """`text` (edited since, perhaps) with intervals, stages and loops cut; lines stay in place."""
     program = parsed({_PATH: text}, Places(), _PATH)
     script = program.scripts.get(_PATH)
     if script is None:
@@ -141,12 +135,7 @@ def _heads(script: Script, loops: list[ast.AST]) -> Iterator[str]:
 def _moved(ran: Collection[ast.AST]) -> frozenset[str]:
     """The code of what is given a value there, other than by the head of a loop."""
     heads = {at for loop in ran if isinstance(loop, ast.For) for at in ast.walk(loop.target)}
-    stored = (
-        at
-        for at in ran
-        if isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Store)
-    )
-    return frozenset(ast.unparse(at) for at in stored if at not in heads)
+    return frozenset(ast.unparse(at) for at in stored_in(ran) if at not in heads)
 
 
 def _may_be_left(loop: ast.AST) -> bool:
@@ -170,9 +159,7 @@ def _head(script: Script, loop: ast.For) -> str:
 def _cut(script: Script, loop: ast.For, most: int, first: int) -> Change:
     """No more than the `first` of what `loop` goes over, and some of what follows."""
     items = _unwrapped(loop.iter)
-    start, end = script.start(items), script.end(items)
-    text = f"{hurried('few')}({script.code(items)}, {most}, {first})"
-    return Change(path=script.path, start=start, end=end, text=text)
+    return replacing(script, items, f"{hurried('few')}({script.code(items)}, {most}, {first})")
 
 
 def _unwrapped(items: ast.expr) -> ast.expr:
@@ -215,9 +202,7 @@ def _is_between_steps(script: Script, node: ast.expr) -> bool:
 
 
 def _shortening(script: Script, remainder: ast.BinOp, most: int) -> Iterator[Change]:
-    """Of what it is, there and in what it is compared with (`step % n == n - 1`), which may be a
-    remainder of a longer one alone (`epoch % 10 == 9`).
-    """
+    """Of the remainder, and of what it is compared with (`step % n == n - 1`)."""
     above = next(script.ancestors(remainder))
     around = above if isinstance(above, ast.Compare) else remainder
     code = ast.dump(remainder.right)
@@ -231,7 +216,7 @@ def _shortening(script: Script, remainder: ast.BinOp, most: int) -> Iterator[Cha
             text = f"{script.code(at)} % {shorter}"
         else:
             continue
-        yield Change(path=script.path, start=script.start(at), end=script.end(at), text=text)
+        yield replacing(script, at, text)
 
 
 def _is_side(around: ast.AST, at: ast.expr) -> bool:

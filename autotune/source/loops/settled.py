@@ -22,10 +22,7 @@ _Given = tuple[str, ast.expr]  # a name, and what it is given
 
 
 def settled(program: Program, ran: Collection[ast.AST]) -> frozenset[str]:
-    """The last names of the variables and attributes that the program sets, or hands to its own
-    functions, and that nothing gives another value in what `ran` in its training. What no file
-    sets may be a framework's, that counts.
-    """
+    """The last names of what the program sets, and what `ran` in its training sets no more."""
     values, moved, known = list(_handed_on(program)), set[str](), set[str]()
     for script, node in program.nodes():
         names = {last_name(at) for at in assigned(node)}
@@ -61,9 +58,7 @@ def _runs(script: Script, node: ast.AST, ran: Collection[ast.AST]) -> bool:
 
 
 def _moves(value: ast.expr, moved: Collection[str], known: Collection[str]) -> bool:
-    """Whether `value` may be another one later: it is computed from what is `moved`, or from what a
-    framework may count, which is not `known`, or by what is called anew.
-    """
+    """Whether `value` may be another later: by what is `moved`, or counted and not `known`."""
     called = {call.func for call in calls_in(value)}
     if any(last_name(at) not in _AS_IT_IS for at in called):
         return True

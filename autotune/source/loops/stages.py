@@ -1,13 +1,10 @@
-"""Where a training that has come far enough does something else in its steps: another loss, weights
-frozen, longer samples, larger batches.
-"""
+"""Where a training that has come far enough does something else: another loss, larger batches."""
 
 import ast
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Collection, Iterator, Set
 
-from autotune.source.loops.around_training import running_within
-from autotune.source.loops.coefficients import coefficients
+from autotune.source.loops.around_training import loops_of_one_training, running_within
 from autotune.source.loops.condition import code_in, given_code
 from autotune.source.loops.how_far import (
     RANGES,
@@ -19,13 +16,13 @@ from autotune.source.loops.how_far import (
     is_set_there,
 )
 from autotune.source.loops.late_terms import losses_of, without
-from autotune.source.loops.later_loader import HELD_OUT
-from autotune.source.loops.later_passes import Passes
+from autotune.source.loops.later import HELD_OUT, Passes
 from autotune.source.loops.loss import BACKWARDS
-from autotune.source.loops.one_training import loops_of_one_training
-from autotune.source.program import Program
-from autotune.source.reach import calls_in
-from autotune.source.script import Function, Script, covers, last_name, names_in, stored_names
+from autotune.source.loops.settled import is_option
+from autotune.source.named import values_by_name
+from autotune.source.program import Program, first_of, holds
+from autotune.source.reach import calls_in, defaults_of
+from autotune.source.script import Function, Script, last_name, names_in, stored_names
 
 # Names of how much there is in a step.
 _AMOUNT = re.compile(
@@ -34,19 +31,22 @@ _AMOUNT = re.compile(
 _BUILD = frozenset(("DataLoader",))
 _TURN_ON = frozenset(("requires_grad_", *BACKWARDS))
 _UNTRAINED = frozenset(("no_grad", "inference_mode"))
+# What gives a number of numbers, and of no tensors where these are counters.
+_OF_NUMBERS = frozenset(
+    (
+        *("abs", "float", "int", "len", "max", "min", "round"),
+        *("cos", "exp", "pow", "sin", "sqrt", "tanh"),
+    )
+)
 
 
 def later_stage(program: Program) -> str:
-    """File and line of what makes the steps of `program` others once its training has come to some
-    epoch or step; "" where its source shows none.
-
-    That is a condition on an epoch or a step under which there is another loss or backward pass,
-    weights are frozen or thawed, a loader is built, or how much there is in a step is set; an
-    amount that is computed from an epoch or a step; and passes that have not come, under a
+    """What makes steps others once the training has come to some epoch or step: a condition on it
+    under which there is another loss or backward pass, weights are frozen or thawed, a loader is
+    built, or an amount set; an amount computed from it; and passes that have not come, under a
     condition on what the training itself changes.
     """
-    places = (script.at(node) for script, node in later_stages(program))
-    return next(places, "")
+    return first_of(later_stages(program))
 
 
 def later_stages(program: Program) -> Iterator[tuple[Script, ast.If | ast.Assign | ast.For]]:
@@ -73,9 +73,7 @@ def later_stages(program: Program) -> Iterator[tuple[Script, ast.If | ast.Assign
 
 
 class _Work:
-    """What in a file decides how much a step computes: backward passes, weights that are turned on
-    and off, `loaders` that are built, and what its losses are put together from.
-    """
+    """What in a file decides how much a step computes: passes, weights, `loaders`, losses."""
 
     def __init__(self, program: Program, script: Script, loaders: frozenset[str]) -> None:
         self._program, self._script = program, script
@@ -85,22 +83,16 @@ class _Work:
     def is_in(self, block: list[ast.stmt], counted: Counted) -> bool:
         """Whether the statements of `block` do some, or set how much is done."""
         given = given_code(block)
+        losses = given_code([at for at in block if not _is_untrained(at)]) & self._losses
         return (
-            self._is_of_a_loss([at for at in block if not _is_untrained(at)], counted)
+            bool(losses - _coefficients(self._program, self._script, losses, counted))
             or any(name.rpartition(".")[2] == "requires_grad" for name in given)
             or any(map(_is_amount, given))
             or any(last_name(each.func) in self._called for at in block for each in calls_in(at))
         )
 
-    def _is_of_a_loss(self, block: list[ast.stmt], counted: Counted) -> bool:
-        """Whether `block` gives a value to a part of a loss that is no number of its own."""
-        parts = given_code(block) & self._losses
-        return bool(parts - coefficients(self._program, self._script, parts, counted))
-
     def is_built_by(self, value: ast.expr, counted: Counted) -> bool:
-        """Whether `value` is a loader that is built of what such a number chooses, besides the
-        samples that it goes through.
-        """
+        """Whether `value` is a loader that is built of what such a number chooses, but samples."""
         if not (isinstance(value, ast.Call) and last_name(value.func) in self._loaders):
             return False
         samples = list[ast.expr]()
@@ -140,9 +132,7 @@ def _sets_more(given: ast.Assign, counted: Counted, work: _Work) -> bool:
 
 
 def _repeats_by(script: Script, loop: ast.For, counted: Counted) -> bool:
-    """Whether `loop` of a step has as many turns as a counter says, or what is computed from one
-    (`ahead = 1 + epoch`): later steps have more.
-    """
+    """Whether `loop` of a step has more turns later, by a counter (`ahead = 1 + epoch`)."""
     match loop.iter:
         case ast.Call(func=by, args=args) if last_name(by) in RANGES and args:
             around = script.function(loop) or script.tree
@@ -160,9 +150,7 @@ def _repeats_by(script: Script, loop: ast.For, counted: Counted) -> bool:
 
 
 def _is_by(value: ast.expr, moved: Set[str], counted: Counted) -> bool:
-    """Whether `value` is computed from one of the variables `moved`; not where the count of a batch
-    picks it (`lines[i]`): that is of any length.
-    """
+    """Whether `value` is computed from `moved`, and not picked by a batch's count (`lines[i]`)."""
     picks = [
         at
         for at in ast.walk(value)
@@ -204,14 +192,86 @@ def _builds(value: ast.expr) -> bool:
 
 
 def _losses_in(program: Program, script: Script) -> set[str]:
-    """The code of what the losses are put together from whose backward passes were seen in the
-    file.
-    """
-    lines = [place.line for place in program.places.backwards if place.path == script.path]
+    """What the losses of this file's seen backward passes are put together from."""
     found = set[str]()
     for call in script.calls:
-        if last_name(call.func) in BACKWARDS and any(covers(call, line) for line in lines):
+        if last_name(call.func) in BACKWARDS and holds(script, call, program.places.backwards):
             body = (script.function(call) or script.tree).body
             owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
             found = found.union(*(losses_of(body, loss) for loss in (*owner, *call.args)))
     return found
+
+
+def _coefficients(
+    program: Program, script: Script, given: Collection[str], counted: Counted
+) -> set[str]:
+    """The code of those `given` that are only ever numbers, and that no condition asks for."""
+    names = {code: code.rpartition(".")[2] for code in given}
+    numbers = {
+        code for code, name in names.items() if _are_numbers(script, name, counted, frozenset())
+    }
+    asked = _asked_for(program) if numbers else set[str]()
+    return {code for code in numbers if names[code] not in asked}
+
+
+def _asked_for(program: Program) -> set[str]:
+    """The last names of what decides on something."""
+    found = set[str]()
+    for _, node in program.nodes():
+        match node:
+            case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
+                tests = [test]
+            case ast.comprehension(ifs=tests) | ast.BoolOp(values=tests):
+                pass
+            case _:
+                continue
+        found |= {code.rpartition(".")[2] for test in tests for code in code_in(test)}
+    return found
+
+
+def _are_numbers(script: Script, name: str, counted: Counted, known: frozenset[str]) -> bool:
+    """Whether all that the file sets `name` to are numbers, as far as `known` names are."""
+    values = values_by_name(script).get(name, ())
+    return bool(values) and all(
+        name in known or _is_plain_number(script, value, counted, known | {name})
+        for value in values
+    )
+
+
+def _is_plain_number(
+    script: Script, value: ast.expr, counted: Counted, known: frozenset[str]
+) -> bool:
+    match value:
+        case ast.Constant():
+            return not isinstance(value.value, str)
+        case ast.BinOp(left=left, op=ast.Div() | ast.FloorDiv(), right=right) if all(
+            last_name(call.func) in _OF_NUMBERS for call in calls_in(right)
+        ):
+            parts = [left]
+        case ast.BinOp(left=left, right=right):
+            parts = [left, right]
+        case ast.UnaryOp(operand=operand):
+            parts = [operand]
+        case ast.IfExp(body=then, orelse=other):
+            parts = [then, other]
+        case ast.Call(func=by, args=args) if last_name(by) in _OF_NUMBERS:
+            parts = args
+        case ast.Compare():
+            return True
+        case ast.Name() | ast.Attribute():
+            return (
+                counted.has(value)
+                or is_option(value)
+                or _is_default(script, value)
+                or _are_numbers(script, last_name(value), counted, known)
+            )
+        case _:
+            return False
+    return all(_is_plain_number(script, at, counted, known) for at in parts)
+
+
+def _is_default(script: Script, value: ast.expr) -> bool:
+    """Whether `value` is a parameter that is a number where nothing is given for it."""
+    function = script.function(value)
+    default = defaults_of(function).get(last_name(value)) if function else None
+    return isinstance(default, ast.Constant) and isinstance(default.value, int | float)

@@ -4,13 +4,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from autotune.source.loops.around_training import loops_of_training
-from autotune.source.program import Program
-from autotune.source.reach import argument, callers, calls_in, is_bound
+from autotune.source.loops.around_training import leading_to, loops_of_training
+from autotune.source.program import Program, holds
+from autotune.source.reach import argument, calls_in, is_bound
 from autotune.source.script import (
+    COMPREHENSIONS,
     Function,
     Script,
-    covers,
     given_to,
     is_method,
     last_name,
@@ -27,34 +27,25 @@ _ALIKE = re.compile(
 _NO_PARTS = re.compile(
     r"Adam|SGD|RMSprop|Adagrad|LBFGS|Optimizer|Scheduler|LR$|Path$|Writer$|Logger$|Subset"
 )
-_Turns = ast.For | ast.ListComp | ast.DictComp | ast.SetComp | ast.GeneratorExp
+_Turns = ast.For | COMPREHENSIONS
 
 
 def swept_sizes(program: Program) -> str:
-    """File and line of a loop whose turns each build and run a training, with another number, or
-    option, that its model or its loader is built by (`for hidden in (32, 2048): fit(hidden)`); ""
-    where there is none. What is timed is the first of them.
-    """
+    """Where a loop's turns each run a training of another size (`for hidden in (32, 2048)`)."""
     place, loops = program.places.optimizer, loops_of_training(program)
     if place is None:
         return ""
-    holders = {
-        name
-        for script in program.scripts.values()
-        for loop in (*loops[0], *loops[1])
-        if (function := script.function(loop)) is not None
-        for name in callers(program, function.name)
-    }
+    holders = leading_to(program, [*loops[0], *loops[1]])
     trains = [
         (script, at)
         for script, at in program.functions()
         if at.name in holders
-        if script.path == place.path and covers(at, place.line)
+        if holds(script, at, [place])
     ]
     for script in program.scripts.values():
         for node in (at for at in script.nodes if isinstance(at, _Turns)):
             for name in _turned(node):
-                inside = script.path == place.path and covers(node, place.line)
+                inside = holds(script, node, [place])
                 if (inside and _builds_by(node, name)) or _calls_with(trains, node, name):
                     return script.at(node)
     return ""
@@ -74,9 +65,7 @@ def _splits(call: ast.Call) -> bool:
 
 
 def _calls_with(trains: list[tuple[Script, Function]], node: ast.AST, name: str) -> bool:
-    """Whether `node` calls one of the functions that build and run a training, and gives it `name`,
-    by which that builds something.
-    """
+    """Whether `node` calls what builds and runs a training, and gives it `name` to build by."""
     for call in calls_in(node):
         for script, function in (at for at in trains if at[1].name == last_name(call.func)):
             for parameter in (at.arg for at in function.args.args):

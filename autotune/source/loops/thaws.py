@@ -1,14 +1,17 @@
-"""Where a training that goes on thaws weights, or puts others in their place: what comes later
-computes more than what came before, or less.
-"""
+"""Where a training thaws weights later, or puts others in their place: steps compute otherwise."""
 
 import ast
 from collections.abc import Set
 
 from autotune.source.calls.writes import assigned
-from autotune.source.loops.around_training import loops_of_training, running, running_within
+from autotune.source.loops.around_training import (
+    loops_of_training,
+    running,
+    running_in_training,
+    running_within,
+)
 from autotune.source.named import calls_named
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.reach import argument, calls_in, defaults_of, is_bound
 from autotune.source.script import (
     Function,
@@ -37,47 +40,36 @@ _MAKING = frozenset(("__init__", "reset_parameters", "forward", "__setstate__"))
 
 
 def thawed_later(program: Program) -> str:
-    """File and line of what gives weights gradients in a loop over epochs of `program`, but not in
-    the one over batches; "" where there is none, and of a GAN (several backward passes a step),
-    which turns its models on and off in turn.
-    """
+    """Where a loop over epochs, not over batches, gives weights gradients; nowhere in a GAN."""
     if len(program.places.backwards) > 1:
         return ""
     inner, outer = loops_of_training(program)
     between = running_within(program, outer) - running(program, inner)
-    places = (
-        script.at(node)
+    return first_of(
+        (script, node)
         for script, node in program.nodes()
         if node in between and _thaws(program, script, node, between)
     )
-    return next(places, "")
 
 
 def replaced_later(program: Program) -> str:
-    """File and line of what puts other weights in the place of a model's own while `program`
-    trains, as cutting and growing them does; "" where there is none. What is made with a model is
-    its own.
-    """
-    inner, outer = loops_of_training(program)
-    ran = running_within(program, [*inner, *outer])
+    """Where other weights are put into a model as it trains, by cutting or growing it."""
+    ran = running_in_training(program)
     found = [
         (script, node)
         for script, node in program.calls()
         if node in ran and last_name(node.func) in _REPLACE
     ]
     making = _making(program) if found else set()
-    places = (
-        script.at(node)
+    return first_of(
+        (script, node)
         for script, node in found
         if making.isdisjoint(_functions_round(script, node)) and not _is_apart(script, node)
     )
-    return next(places, "")
 
 
 def _is_apart(script: Script, made: ast.Call) -> bool:
-    """Whether `made` is a variable of its function that this puts into no object and gives nobody:
-    what is searched for each image anew, and none of a model's own.
-    """
+    """Whether `made` is a variable of its function alone, put into no object: no model's weight."""
     match script.statement(made):
         case ast.Assign(targets=[ast.Name(id=name)], value=value) if (
             value is made and last_name(made.func) == "Parameter"
@@ -119,9 +111,7 @@ def _functions_round(script: Script, node: ast.AST) -> set[str]:
 
 
 def _thaws(program: Program, script: Script, node: ast.AST, between: Set[ast.AST]) -> bool:
-    """Whether `node` gives weights gradients, for good: not what a model is given, nor to take back
-    in the same block that they had none.
-    """
+    """Whether `node` gives weights gradients for good, and not what it has just taken them from."""
     match node:
         case ast.Assign(targets=[ast.Attribute(value=of, attr="requires_grad")], value=value):
             given = [value]
@@ -140,9 +130,7 @@ def _thaws(program: Program, script: Script, node: ast.AST, between: Set[ast.AST
 
 
 def _are_weights(script: Script, of: ast.expr) -> bool:
-    """Whether `of` is one of many in a loop, in which no model is called with it, or what is a
-    model by what else is called of it.
-    """
+    """Whether `of` is one of many in a loop that calls no model with it, or a model by its use."""
     code = ast.unparse(of)
     models = {
         ast.unparse(call.func.value)
@@ -163,9 +151,7 @@ def _loop_over(script: Script, of: ast.expr) -> ast.For | None:
 
 
 def _frozen_before(script: Script, of: ast.expr, *, wider: bool) -> bool:
-    """Whether the block in which `of`, or all that it is one of, is given gradients takes them from
-    it before; or, with `wider`, from what holds it, so that each turn comes to the same.
-    """
+    """Whether the block takes gradients first from `of`, or (`wider`) from what holds it."""
     loop = _loop_over(script, of)
     statement = loop or script.statement(of)
     block = script.block(statement)
@@ -209,9 +195,7 @@ def _frozen(node: ast.AST) -> ast.expr | None:
 
 
 def _is_unconditional(program: Program, script: Script, node: ast.AST, known: set[str]) -> bool:
-    """Whether no condition decides on `node`, nor on the calls of the functions round it, but for
-    those that are `known`.
-    """
+    """Whether no condition decides on `node`, nor on calls of its functions, but the `known`."""
     conditions = (at for at in script.statements_to(node) if isinstance(at, ast.If))
     if not all(map(is_guard, conditions)):
         return False

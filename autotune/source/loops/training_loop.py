@@ -4,15 +4,18 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autotune.source.loops.averages import averages, moves_weights
 from autotune.source.loops.counters import deciding_counter, goes_by_index, saying_functions
-from autotune.source.loops.exits import may_leave
 from autotune.source.loops.forward import backwards_in_loop, is_zero_grad
-from autotune.source.loops.groups import only_reads_groups, touches_groups
 from autotune.source.loops.indirect import Called, called_in, stored_by, unusual_calls
 from autotune.source.loops.iteration import enumerate_of, loader_of
-from autotune.source.loops.loop import TrainingLoop, own_nodes, receiver_code
+from autotune.source.loops.loop import TrainingLoop, may_leave, own_nodes, receiver_code
 from autotune.source.loops.loss import CLIPS, loss_names
+from autotune.source.loops.weights import (
+    averages,
+    moves_weights,
+    only_reads_groups,
+    touches_groups,
+)
 from autotune.source.places import backward_and_step, refusal
 from autotune.source.program import Program
 from autotune.source.script import Function, Script, given_to, is_method, last_name
@@ -78,9 +81,7 @@ def _index_name(node: ast.For) -> str:
 
 
 def _unusual(program: Program, loop: TrainingLoop, saying: frozenset[str]) -> list[str]:
-    """What about `loop` keeps its step from being put off to a later batch; the program's functions
-    `saying` do not.
-    """
+    """What keeps the step of `loop` from being put off; functions that only say do not."""
     script, step = loop.script, loop.step
     nodes = list(own_nodes(loop.node))
     calls = [at for at in nodes if isinstance(at, ast.Call)]
@@ -149,6 +150,8 @@ def _uses_between(program: Program, loop: TrainingLoop, nodes: list[ast.AST]) ->
     models = _modules(loop.script) | {
         at.func.id for at in nodes if isinstance(at, ast.Call) and isinstance(at.func, ast.Name)
     }
+    stepped = loop.step.node.args[:1]
+    optimizer = ast.dump(stepped[0]) if stepped else receiver_code(loop.step.node)
     late = loop.node.body.index(loop.backward.statement)
     for statement in loop.others:
         after = loop.node.body.index(statement) > late
@@ -164,21 +167,15 @@ def _uses_between(program: Program, loop: TrainingLoop, nodes: list[ast.AST]) ->
             if averages(call, after=after):
                 told = f"{ast.unparse(call.func)}() ({loop.script.at(call)})"
                 yield f"by its name, {told} keeps an average of the weights, or moves some"
-            handed = [at for at in values if ast.dump(at) == _optimizer(loop)]
+            handed = [at for at in values if ast.dump(at) == optimizer]
             if handed and not only_reads_groups(program, call, handed):
                 yield "the optimizer is handed to other code in the loop"
 
 
 def _modules(script: Script) -> set[str]:
     """What the file shows to be models: their parameters are taken, or their mode is set."""
-    calls = (at for at in script.nodes if isinstance(at, ast.Call))
     return {
         ast.unparse(call.func.value)
-        for call in calls
+        for call in script.calls
         if isinstance(call.func, ast.Attribute) and call.func.attr in _OF_MODULES
     }
-
-
-def _optimizer(loop: TrainingLoop) -> str:
-    given = loop.step.node.args
-    return ast.dump(given[0]) if given else receiver_code(loop.step.node)

@@ -2,16 +2,15 @@
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
 from autotune.source.edits import Place
-from autotune.source.options.lines import empty, put
-from autotune.source.options.parameters import given_always
 from autotune.source.options.values import UNKNOWN, Values, looked_at, parsing, set_later
 from autotune.source.program import BYTE_ORDER_MARK
-from autotune.source.script import Function, first_line, tree_of
+from autotune.source.reach import argument, defaults_of
+from autotune.source.script import Function, first_line, last_name, stored_names, tree_of
 from autotune.source.standing import Standing
 
 
@@ -60,9 +59,7 @@ def without_left_out(
 def _read(
     trees: Mapping[str, ast.Module], standing: Iterable[Standing], changed: set[str]
 ) -> dict[str, dict[int, dict[str, Any]]]:
-    """By file and the line of a function what was read in it: of one that is called at several
-    places, or runs in itself, as it may be given something else there, nothing.
-    """
+    """By file and function's line what was read in it; nothing of one that may run twice."""
     calls = Counter(
         at.func.id
         for tree in trees.values()
@@ -91,10 +88,7 @@ _Settled = tuple[ast.expr | None, bool, list[ast.stmt]]
 def _settled(
     node: ast.AST, values: Values, always: Mapping[ast.AST, Mapping[str, Any]]
 ) -> Iterator[_Settled]:
-    """The conditions in `node` that come out as one and the same in all of a run: what is to be put
-    in the place of one that asks what a loop counts by, what it comes out as, and the block that no
-    run comes to, where that stands on lines of its own.
-    """
+    """The conditions in `node` that come out the same in all of a run: test, outcome, block."""
     for inner in ast.iter_child_nodes(node):
         there = values
         if isinstance(inner, Function):
@@ -123,3 +117,73 @@ def _of_own_lines(
             yield test, holds, block
         case [] if test is not None:
             yield test, holds, []
+
+
+def put(lines: list[str], test: ast.expr, what: str) -> None:
+    """Put `what` where the code of `test` stands, and nothing on what is left of its lines."""
+    first, last = test.lineno - 1, (test.end_lineno or test.lineno) - 1
+    end = lines[last].encode()[test.end_col_offset :].decode()
+    begin = lines[first].encode()[: test.col_offset].decode()
+    for number in range(first, last + 1):
+        line = lines[number]
+        lines[number] = line[len(line.rstrip("\r\n")) :]
+    if first == last:
+        lines[first] = begin + what + end
+    else:
+        lines[first], lines[last] = begin + what + lines[first], end
+
+
+def empty(lines: list[str], span: range) -> None:
+    """Leave `pass` of what stands on the lines of `span`."""
+    first = lines[span.start - 1]
+    indent = first[: len(first) - len(first.lstrip())]
+    for number in span:
+        line = lines[number - 1]
+        lines[number - 1] = line[len(line.rstrip("\r\n")) :]
+    lines[span.start - 1] = f"{indent}pass{lines[span.start - 1]}"
+
+
+def given_always(files: Sequence[tuple[ast.Module, Values]]) -> dict[ast.AST, dict[str, Any]]:
+    """By function, the parameters for which each of its calls (one or more) gives the same."""
+    functions: dict[str, list[tuple[Function, Values, bool]]] = {}
+    calls: dict[str, list[tuple[ast.Call, Values]]] = {}
+    handed_on = set[str]()
+    for tree, values in files:
+        methods = {
+            at for kind in ast.walk(tree) if isinstance(kind, ast.ClassDef) for at in kind.body
+        }
+        called = {at.func: at for at in ast.walk(tree) if isinstance(at, ast.Call)}
+        for node in ast.walk(tree):
+            if isinstance(node, Function):
+                functions.setdefault(node.name, []).append((node, values, node in methods))
+            elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+                if node in called:
+                    calls.setdefault(last_name(node), []).append((called[node], values))
+                else:
+                    handed_on.add(last_name(node))
+    return {
+        found[0][0]: dict(_given(*found[0], calls[name]))
+        for name, found in functions.items()
+        if len(found) == 1 and name in calls.keys() - handed_on
+        if not (found[0][0].decorator_list or name.startswith("__"))
+    }
+
+
+def _given(
+    function: Function, values: Values, bound: bool, calls: Sequence[tuple[ast.Call, Values]]
+) -> Iterator[tuple[str, Any]]:
+    arguments = function.args
+    places = [*arguments.posonlyargs, *arguments.args][bound:]
+    defaults = defaults_of(function)
+    stored = stored_names(function)
+    for name in (each.arg for each in (*places, *arguments.kwonlyargs)):
+        of = []
+        for call, where in calls:
+            told = argument(call, function, name, bound=bound)
+            if told is None:
+                of.append(values.of(defaults[name]) if name in defaults else UNKNOWN)
+            else:
+                of.append(UNKNOWN if told is call else where.of(told))
+        known = of[0] is not UNKNOWN and all(type(each) is type(of[0]) for each in of)
+        if name not in stored and known and all(each == of[0] for each in of):
+            yield name, of[0]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from io import StringIO
 
 from autotune.source.edits import Place
-from autotune.source.options.lines import empty
+from autotune.source.options import empty
 from autotune.source.program import BYTE_ORDER_MARK
 from autotune.source.script import first_line, last_name, tree_of
 
@@ -31,7 +31,8 @@ def without_unbuilt(texts: Mapping[str, str], places: Iterable[Place | None]) ->
     """
     found = {path: text.removeprefix(BYTE_ORDER_MARK) for path, text in texts.items()}
     trees = {path: tree_of(text) for path, text in found.items()}
-    if any(map(_finds, _nodes(trees.values()))):
+    nodes = (node for tree in trees.values() for node in ast.walk(tree))
+    if any(_names_a_finder(node) or _looks_up(node) for node in nodes):
         return found
     reached = {(place.path, place.line) for place in places if place is not None}
     waiting = [
@@ -61,14 +62,8 @@ def _may_be_emptied(path: str, kind: ast.ClassDef, reached: Collection[tuple[str
     return body.start > kind.lineno and not (within or kind.decorator_list)
 
 
-def _nodes(trees: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    return (node for tree in trees for node in ast.walk(tree))
-
-
 def _words(tree: ast.AST) -> Iterator[str]:
-    """The names and attributes that a text reads or calls, and the words of its strings; not what
-    it defines or imports, nor of docstrings.
-    """
+    """The names that a text reads or calls, and the words of its strings, but for docstrings."""
     told = set[ast.expr]()
     for node in ast.walk(tree):
         match node:
@@ -82,12 +77,8 @@ def _words(tree: ast.AST) -> Iterator[str]:
                 yield from _WORD.findall(text)
 
 
-def _finds(node: ast.AST) -> bool:
-    """Whether it may find a class whose name is made up as it runs, or all of some kind."""
-    return _names_a_finder(node) or _looks_up(node)
-
-
 def _names_a_finder(node: ast.AST) -> bool:
+    """Whether it names what may find a class by a name that is made up as it runs."""
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name) | ast.FunctionDef(name=name):
             return name in _FINDING
@@ -99,6 +90,7 @@ def _names_a_finder(node: ast.AST) -> bool:
 
 
 def _looks_up(node: ast.AST) -> bool:
+    """Whether it asks for something by such a name, or for all of some kind."""
     match node:
         case ast.Call(func=function, args=[_, name, *_]) if last_name(function) == "getattr":
             return not isinstance(name, ast.Constant)

@@ -37,9 +37,7 @@ _PARSING = frozenset(("parse_args", "parse_known_args"))
 
 
 class Values:
-    """What expressions of one file come out as, where `options` and its constants tell, but for
-    those that other names of the program have `changed`.
-    """
+    """What expressions of one file come out as, by `options` and constants not `changed`."""
 
     def __init__(
         self,
@@ -184,9 +182,7 @@ def _set_once(tree: ast.Module) -> Iterator[tuple[str, Any]]:
 def looked_at(
     values: Iterable[tuple[str, Any]], there: Iterable[str], changed: set[str]
 ) -> dict[str, Any]:
-    """What was read in a function, by its code, as `Values` take it: but for attributes and items
-    that are `changed` later.
-    """
+    """What was read in a function, by its code, but for what is `changed` later."""
     found = dict(values) | dict.fromkeys(there, _THERE)
     return {
         code: value for code, value in found.items() if changed.isdisjoint(_WORD.findall(code)[1:])
@@ -202,10 +198,7 @@ def parsing(trees: Iterable[ast.Module]) -> frozenset[str]:
 
 
 def set_later(tree: ast.Module, parsing: frozenset[str], *, made: bool) -> Iterator[str]:
-    """The attributes, or items by such a name, that a file may set once the program trains, but for
-    those that are given what another of the same name has; by what is `parsing` it does not yet.
-    And those of objects that are `made` then, or only of such as are there.
-    """
+    """The attributes, or items by such names, that a file may set once the program trains."""
     for node in _done_later(tree, parsing, made):
         match node:
             case ast.Assign(targets=targets, value=value):
@@ -226,10 +219,7 @@ def set_later(tree: ast.Module, parsing: frozenset[str], *, made: bool) -> Itera
 def _done_later(
     scope: ast.Module | Function, parsing: frozenset[str], made: bool
 ) -> Iterator[ast.AST]:
-    """What of a file, or of a function, may be done after the options are there: all of a function,
-    and of what parses them, or runs as its file is imported, what comes from its first loop on;
-    what sets up an object only where one is `made`.
-    """
+    """What of a scope may be done once the options are there: where it parses, from a loop on."""
     own: list[ast.AST] = []
     inner: list[Function] = []
     waiting = list(ast.iter_child_nodes(scope))

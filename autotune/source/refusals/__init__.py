@@ -1,1 +1,1 @@
-"""What forbids an edit: uses of batches, models and datasets that it would break."""
+"""What forbids an edit: each rule gives the file and line of what it finds, "" for nothing."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from autotune.source.loops.loss import GATHERING
 from autotune.source.named import attributes_by_name, calls_named
-from autotune.source.program import Program
-from autotune.source.reach import argument_code, calls_in, functions_named
+from autotune.source.program import Program, holds
+from autotune.source.reach import argument_code, calls_in, decorators, functions_named
 from autotune.source.refusals.kept_inside import (
     FORWARD,
     OTHER_FORMAT,
@@ -21,7 +21,6 @@ from autotune.source.refusals.kept_inside import (
 from autotune.source.script import (
     Function,
     Script,
-    covers,
     last_name,
     names_in,
     parameters,
@@ -55,10 +54,7 @@ class _Value:
 
 
 def given_to_numpy(program: Program, *, on_a_gpu: bool) -> str:
-    """Where the program gives NumPy what its modules keep of a forward pass in the number format
-    that autocast has left it in: file and line, "" where it is not seen to. What a model has
-    computed anew before, when it evaluates, is in no such format.
-    """
+    """Where NumPy is given what modules keep of a forward pass that trains, as autocast left it."""
     waiting = deque(
         value
         for name in sorted(kept_attributes(program, on_a_gpu=on_a_gpu))
@@ -152,7 +148,7 @@ def _returned(program: Program, function: Function | None) -> Iterator[_Value]:
     """The calls of `function`, or where its object has it as a property."""
     if function is None or function.name == FORWARD:
         return
-    if any(last_name(at) in ("property", "cached_property") for at in function.decorator_list):
+    if decorators(function) & {"property", "cached_property"}:
         yield from _attributes(program, function.name)
     for script, call in calls_named(program, function.name):
         yield _Value(script, call)
@@ -174,9 +170,7 @@ def _loads(script: Script, within: ast.AST, names: Set[str]) -> Iterator[_Value]
 
 
 def _attributes(program: Program, name: str) -> Iterator[_Value]:
-    """Where the program reads the attribute `name`, besides in a forward pass; methods of that name
-    are another thing.
-    """
+    """Where the program reads the attribute `name`, no method, outside of a forward pass."""
     for script in program.scripts.values():
         for node in attributes_by_name(script).get(name, ()):
             above = next(script.ancestors(node))
@@ -209,9 +203,7 @@ def _forward(script: Script) -> Set[ast.AST]:
 
 
 def _is_anew(program: Program, value: _Value) -> bool:
-    """Whether the last call of a model before `value`, in its function, or of what has `value`, is
-    none that trains.
-    """
+    """Whether the last call of a model before `value`, or of what has it, is none that trains."""
     script = value.script
     places = program.places.outputs
     names = _MODELS.union(names_in(value.node))
@@ -224,5 +216,4 @@ def _is_anew(program: Program, value: _Value) -> bool:
         if script.function(call) is function and script.start(call) < script.start(value.node)
     ]
     last = max(calls, key=script.start, default=None)
-    lines = [each.line for each in places if each.path == script.path]
-    return last is not None and not any(covers(last, line) for line in lines)
+    return last is not None and not holds(script, last, places)

@@ -5,7 +5,14 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import takewhile
 
 from autotune.source.loops.iteration import enumerate_of
-from autotune.source.script import Function, Script, is_method, last_name, stored_names
+from autotune.source.script import (
+    COMPREHENSIONS,
+    Function,
+    Script,
+    is_method,
+    last_name,
+    stored_names,
+)
 
 # What a loop may ask of a batch, or do with it, wherever that lies.
 _HARMLESS = frozenset({"to", "cuda", "size", "shape", "ndim", "numel", "dim", "dtype", "keys"})
@@ -19,14 +26,11 @@ _OF_TENSORS = frozenset({
 _OF_DICTS = frozenset({"items", "values"})
 _TAKING = frozenset({"get", "pop"})  # a part of a dict
 _ASKING = frozenset({"hasattr", "is_tensor", "isinstance", "len"})
-_COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _SAME = "Variable"  # torch.autograd's, which gives its tensor back
 
 
 def kept_on_the_host(script: Script, loop: ast.For) -> str:
-    """A variable of the batch with which more is done than to copy it or ask for its size, before
-    that name is given to something else: in the loop, or where its last batch is still there.
-    """
+    """A variable of the batch with which more is done than to copy it, or ask for its size."""
     parts, unpacked = _parts_of_batch(script, loop)
     names = [
         node
@@ -62,9 +66,7 @@ def asks_kind(test: ast.expr) -> bool:
 
 
 def _read_outside(script: Script, loop: ast.For, parts: Collection[str]) -> Iterator[ast.Name]:
-    """Where the variables `parts` are read and may still be what `loop` left in them: behind it, in
-    the next turn of a loop round it, and in functions that are defined where it lies.
-    """
+    """Where the variables `parts` may still be read as `loop` left them: behind it, or around."""
     function = script.function(loop)
     rest = {at for statement in loop.orelse for at in ast.walk(statement)}
     inside = set(ast.walk(loop)) - rest
@@ -87,7 +89,7 @@ def _read_outside(script: Script, loop: ast.For, parts: Collection[str]) -> Iter
 def _is_of_its_own(script: Script, node: ast.Name, function: Function | None) -> bool:
     """Whether a lambda, comprehension or function inside `function` has a variable of that name."""
     for at in takewhile(lambda at: at is not function, script.ancestors(node)):
-        if isinstance(at, Function | ast.Lambda | _COMPREHENSIONS):
+        if isinstance(at, Function | ast.Lambda | COMPREHENSIONS):
             outer = (each for each in ast.walk(at) if isinstance(each, ast.Global | ast.Nonlocal))
             taken = {each.arg for each in ast.walk(at) if isinstance(each, ast.arg)}
             own = stored_names(at) | taken
@@ -104,9 +106,7 @@ def _round_both(script: Script, loop: ast.For, node: ast.AST) -> ast.AST | None:
 
 
 def _comes_between(script: Script, loop: ast.For, given: ast.Name, node: ast.Name) -> bool:
-    """Whether the variable surely gets another value, as `given`, on the way from `loop` to `node`,
-    which reads it.
-    """
+    """Whether the variable surely gets another value, as `given`, between `loop` and `node`."""
     holder, way = script.statement(given), script.statements_to(node)
     block = script.block(holder)
     index = block.index(holder)
@@ -121,9 +121,7 @@ def _comes_between(script: Script, loop: ast.For, given: ast.Name, node: ast.Nam
 
 
 def _parts_of_batch(script: Script, loop: ast.For) -> tuple[set[str], list[ast.Assign]]:
-    """The names of the batch and of its parts, and the statements that only unpack it, or give it
-    another shape or number format.
-    """
+    """The names of the batch and its parts, and the statements that only unpack or reshape it."""
     names, unpacked = stored_names(batch_of(script, loop)), list[ast.Assign]()
     for statement in (at for at in loop.body if isinstance(at, ast.Assign)):
         value = statement.value
@@ -194,9 +192,7 @@ def _gone_over(source: ast.expr) -> ast.expr:
 
 
 def _is_harmless(script: Script, value: ast.expr) -> bool:
-    """Whether `value`, a part of a batch, is only copied there, or asked for what it has on any
-    device.
-    """
+    """Whether `value`, a part of a batch, is only copied, or asked for what all devices have."""
     node, parent = _made_of(script, value)
     match parent:
         case ast.Attribute(attr=name):
@@ -213,9 +209,7 @@ def _is_harmless(script: Script, value: ast.expr) -> bool:
 
 
 def _made_of(script: Script, value: ast.expr) -> tuple[ast.AST, ast.AST]:
-    """What only takes an element of `value`, or gives it another shape or number format, and what
-    is above that.
-    """
+    """The largest part of `value` in another shape or format, and what is above that."""
     node: ast.AST = value
     for parent in script.ancestors(value):
         match parent:
@@ -234,9 +228,7 @@ def _made_of(script: Script, value: ast.expr) -> tuple[ast.AST, ast.AST]:
 
 
 def _stays(call: ast.Call) -> bool:
-    """Whether `call` is no `x.type("torch.FloatTensor")`, which is on the host, as `x.type()` says;
-    `x.type(torch.float32)` is where `x` is.
-    """
+    """Whether `call` is no `x.type("torch.FloatTensor")`, which is on the host, as `x.type()`."""
     match call:
         case ast.Call(func=ast.Attribute(attr="type"), args=[ast.Attribute(attr=name)]):
             return name.islower()

@@ -1,8 +1,4 @@
-"""Where a training catches what its samples raise: out of a worker it comes as something else.
-
-torch raises it again with the traceback for its only argument, and what cannot be made of one text
-as a RuntimeError (`torch._utils.ExceptionWrapper`).
-"""
+"""Where a training catches what samples raise: a worker gives it with its traceback as a text."""
 
 import ast
 import builtins
@@ -40,9 +36,7 @@ _KNOWN = {
 
 
 def caught_of_samples(program: Program) -> str:
-    """Where an exception is caught round what draws the training's batches: by a kind that may not
-    come out of a worker as itself, or to go on by what it holds. File and line, "" for nowhere.
-    """
+    """Where drawing batches is guarded by kinds that no worker gives on, or read for content."""
     inner, outer = own_loops(program)
     ran = running(program, [*inner, *outer])
     own = {kind.name for _, kind in program.classes()}
@@ -78,9 +72,7 @@ def _unknown(kinds: Collection[ast.expr | None], known: Collection[str]) -> Iter
 
 
 def _read(program: Program, script: Script, handler: ast.ExceptHandler) -> Iterator[ast.expr]:
-    """Where `handler` makes something of what it caught, beside saying it, writing its text down,
-    raising it, and asking whether a text is in it.
-    """
+    """Where `handler` does more with what it caught than to say, write or raise it."""
     for node in (node for statement in handler.body for node in ast.walk(statement)):
         match node:
             case ast.Call(func=by) if last_name(by) == "exc_info":
@@ -102,9 +94,7 @@ def _is_said(node: ast.AST) -> bool:
 
 
 def _is_written(program: Program, around: Sequence[ast.AST]) -> bool:
-    """Whether of what these are `around` only the text is put somewhere, or given to what is no
-    function of the program and does not go by it.
-    """
+    """Whether only the text is put somewhere, or given to no function of the program."""
     match [at for at in around if not isinstance(at, _HOLDING)]:
         case [ast.FormattedValue() | ast.Call(func=ast.Name(id="str" | "repr")), *above]:
             pass
@@ -122,15 +112,14 @@ def _is_written(program: Program, around: Sequence[ast.AST]) -> bool:
 def _draws(
     program: Program, node: ast.AST, inner: Collection[ast.AST], drawing: Collection[ast.AST]
 ) -> bool:
-    """Whether what `node` guards draws batches of the training: its loop, one that hands on what a
-    loader gives, or the next of a loader, or of anything where it trains.
-    """
+    """Whether what `node` guards draws batches: a loop of training, or the next of a loader."""
     assert isinstance(node, ast.Try | ast.TryStar | ast.With)
     behind = reached(program, node.body, strictly=True)
     for at in (part for each in behind for part in ast.walk(each)):
         match at:
             case ast.For(iter=source):
-                if at in inner or (_is_loader(source) and _hands_on(at)):
+                yields = any(isinstance(each, ast.Yield) for each in ast.walk(at))
+                if at in inner or (_is_loader(source) and yields):
                     return True
             case ast.Call(func=ast.Name(id="next"), args=[of, *_]):
                 parts = any(last_name(call.func) in _PARTS for call in calls_in(of))
@@ -145,14 +134,8 @@ def _is_loader(source: ast.expr) -> bool:
     return bool(_LOADER.search(ast.unparse(source)))
 
 
-def _hands_on(loop: ast.For) -> bool:
-    return any(isinstance(at, ast.Yield) for at in ast.walk(loop))
-
-
 def _raised_in(program: Program, loops: Collection[ast.AST]) -> set[str]:
-    """What the `loops` of the training raise themselves, and nothing else of the program: no sample
-    does. Who raises what Python has is not told.
-    """
+    """What the `loops` of the training raise themselves, and no other code, as samples would."""
     inside = {node for loop in loops for node in ast.walk(loop)}
     within, elsewhere = set[str](), set[str]()
     for _, node in program.nodes():

@@ -1,7 +1,4 @@
-"""Where a compiled model would do something else than the program says, without a word: what is
-compiled neither calls hooks that are registered later, nor knows what `functools.cache` has kept,
-nor rounds what is cast to a shorter format and back (inductor's `emulate_precision_casts` is off).
-"""
+"""Where a compiled model leaves out hooks, caches or roundings that the program relies on."""
 
 import ast
 from collections.abc import Iterator, Set
@@ -9,7 +6,7 @@ from collections.abc import Iterator, Set
 from autotune.source.loops.around_training import loops_of_training, running
 from autotune.source.named import calls_named
 from autotune.source.program import Program
-from autotune.source.reach import calls_in
+from autotune.source.reach import calls_in, decorators
 from autotune.source.refusals.kept_inside import FORWARD
 from autotune.source.script import Function, Script, last_name, straight
 
@@ -65,36 +62,27 @@ def _hooked_later(program: Program) -> Iterator[str]:
 
 
 def _compiled(program: Program) -> list[ast.AST]:
-    """What is compiled of models: their passes, their hooks, and their properties, which are not
-    called.
-    """
+    """What is compiled of models: their passes, hooks, and properties, which are not called."""
     found = list[ast.AST]()
     for _, kind in program.classes():
         methods = [at for at in kind.body if isinstance(at, Function)]
         if any(method.name == FORWARD for method in methods):
-            found += (at for at in methods if at.name in _PASSES or _has(at, _PROPERTIES))
+            found += (at for at in methods if at.name in _PASSES or decorators(at) & _PROPERTIES)
     for _, call in (each for name in _HOOKS for each in calls_named(program, name)):
         found += (ast.Call(func=hook, args=[], keywords=[]) for hook in call.args)
     return found
 
 
-def _has(function: Function, decorators: Set[str]) -> bool:
-    names = (at.func if isinstance(at, ast.Call) else at for at in function.decorator_list)
-    return any(last_name(each) in decorators for each in names)
-
-
 def _kept_by_chance(program: Program, ran: Set[ast.AST]) -> Iterator[str]:
     """Functions with a cache that draw random numbers, of those that are `ran`."""
     for script, function in program.functions():
-        cached = function in ran and _has(function, _CACHES)
+        cached = function in ran and decorators(function) & _CACHES
         if cached and any(last_name(call.func) in _DRAWS for call in calls_in(function)):
             yield script.at(function)
 
 
 def _rounded(program: Program, ran: Set[ast.AST]) -> Iterator[str]:
-    """Casts back of what was cast to a shorter format, where that is `ran`: `x.half().float()`, or
-    by way of a name.
-    """
+    """Casts back of what was cast to a shorter format: `x.half().float()`, or by a name."""
     for script in program.scripts.values():
         if not any(each in script.text for each in _SHORT):
             continue

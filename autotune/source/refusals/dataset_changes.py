@@ -1,6 +1,4 @@
-"""Where a program changes its dataset: workers have copies of it, from the start of an epoch, or,
-where they live on, from the start.
-"""
+"""Where a program changes its dataset, of which workers have copies from the start of an epoch."""
 
 import ast
 import re
@@ -8,14 +6,14 @@ from collections.abc import Collection
 
 from autotune.source.calls.building import Building, building
 from autotune.source.calls.keywords import given_value
-from autotune.source.calls.writes import assigned, written_into
+from autotune.source.calls.writes import assigned, values_given, written_into
 from autotune.source.loops.around_training import (
     loops_of_training,
     running,
+    running_in_training,
     running_meanwhile,
-    running_within,
 )
-from autotune.source.loops.later_loader import HELD_OUT
+from autotune.source.loops.later import HELD_OUT
 from autotune.source.program import Program, Refusal
 from autotune.source.script import (
     Function,
@@ -24,7 +22,6 @@ from autotune.source.script import (
     last_name,
     names_in,
     parameters,
-    stored_names,
 )
 
 _DATASET = "dataset"
@@ -45,10 +42,7 @@ _READING = frozenset(
 
 
 def changed_later(program: Program, at: Building) -> str:
-    """Where what runs in the loop over epochs calls a method of the dataset that the loader which
-    is built `at` is given, or sets an attribute of it: file and line, "" where it is not seen to.
-    Where each epoch builds its own loader, workers see what came before.
-    """
+    """Where the loop over epochs, unless each turn builds its loader, changes the dataset."""
     _, over_epochs = loops_of_training(program)
     if _is_built_in(at, over_epochs[:1]):
         return changed_meanwhile(program, at)
@@ -69,15 +63,12 @@ def _is_built_in(at: Building, loops: list[ast.AST]) -> bool:
 
 
 def changed_in_training(program: Program) -> str:
-    """Where the training changes the dataset that its loader reads, so that later samples may be of
-    another kind: file and line, "" where it is not seen to.
-    """
+    """Where the training changes its loader's dataset, so that later samples may be others."""
     try:
         at = building(program, "num_workers", "")
     except Refusal:  # which it is cannot be told
         return ""
-    inner, outer = loops_of_training(program)
-    ran = running_within(program, [*inner, *outer])
+    ran = running_in_training(program)
     return _changed_in(program, ran - _made_or_tried(program), at, _DRAWN_ANEW)
 
 
@@ -111,17 +102,13 @@ def _changed_in(
 
 
 def _is_put_back(script: Script, node: ast.stmt) -> bool:
-    """Whether what `node` sets to a constant is set to one for a while only: its block does so
-    twice, before and after it evaluates.
-    """
+    """Whether `node` sets a constant for a while only: its block does so twice."""
     code = _constant_set(node)
     return code != "" and [_constant_set(at) for at in script.block(node)].count(code) > 1
 
 
 def _is_set_alike(program: Program, ran: set[ast.AST], node: ast.stmt) -> bool:
-    """Whether `node` calls a method that sets something, by its name, to what `ran` sets it to
-    wherever else it does: `dataset.set_mode("train")` as each epoch begins.
-    """
+    """Whether `node` calls a setter (`dataset.set_mode("train")`) only ever with the same."""
     told = _told(node)
     if not told or not _SETTING.search(told[0]):
         return False
@@ -149,9 +136,7 @@ def _constant_set(node: ast.AST) -> str:
 
 
 def _made_with(program: Program, at: Building, name: str) -> set[ast.AST]:
-    """Where a function that makes a dataset, by this `name` of its own, and its loader, and trains
-    nothing, has that name: it changes none that was there before.
-    """
+    """Where the function that makes the loader, and trains nothing, has made `name` itself."""
     function = at.call.script.function(at.call.node)
     if function is None:
         return set()
@@ -163,14 +148,11 @@ def _made_with(program: Program, at: Building, name: str) -> set[ast.AST]:
 
 
 def _changers(program: Program) -> frozenset[str]:
-    """The names of methods of the program's classes that set attributes of their own, or what
-    these hold.
-    """
+    """The methods of the program's classes that set attributes of their own, or in these."""
     return frozenset(
         method.name
-        for _, kind in program.classes()
-        for method in kind.body
-        if isinstance(method, ast.FunctionDef) and not method.name.startswith("__")
+        for method in program.methods()
+        if not method.name.startswith("__")
         if any(
             isinstance(changed, ast.Name) and changed.id == "self"
             for node in ast.walk(method)
@@ -181,41 +163,26 @@ def _changers(program: Program) -> frozenset[str]:
 
 
 def _readers(program: Program) -> frozenset[str]:
-    """The names of methods of the program's classes of which none can change anything: they set
-    nothing but variables of their own, write into nothing, and give what their object has to
-    nothing but functions that read it.
-    """
-    methods = [
-        method
-        for _, kind in program.classes()
-        for method in kind.body
-        if isinstance(method, ast.FunctionDef)
-    ]
-    changing = {method.name for method in methods if _may_change(method)}
-    return frozenset(method.name for method in methods) - changing
+    """The methods of the program's classes of which none can change anything."""
+    changing = {method.name for method in program.methods() if _may_change(method)}
+    return frozenset(method.name for method in program.methods()) - changing
 
 
-def _may_change(method: ast.FunctionDef) -> bool:
+def _may_change(method: Function) -> bool:
     for node in ast.walk(method):
         if any(not isinstance(each, ast.Name) for each in assigned(node)):
             return True
         if any(written_into(node)) or isinstance(node, ast.Global | ast.Nonlocal | ast.Yield):
             return True
         if isinstance(node, ast.Call) and last_name(node.func) not in _READING:
-            given = (*given_to(node), node.func)
-            if any(map(_has_self, given)):
+            given = set[str]().union(*map(names_in, (*given_to(node), node.func)))
+            if given & {"self", "super"}:
                 return True
     return False
 
 
-def _has_self(part: ast.expr) -> bool:
-    return bool(names_in(part) & {"self", "super"})
-
-
 def _changed(node: ast.stmt, changers: Collection[str], readers: Collection[str]) -> list[ast.expr]:
-    """What the statement `node` calls a method of for its own sake, but for `readers`, or one of
-    the `changers` whatever for, and what it sets attributes of.
-    """
+    """What `node` calls a method of, no reader's, or a changer's, and sets attributes of."""
     match node:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=changed, attr=method)) as call):
             inside = [at.value for at in written_into(call) if isinstance(at, ast.Attribute)]
@@ -251,9 +218,7 @@ def _is_dataset(script: Script, changed: ast.expr, name: str, builder: Function 
 
 
 def is_held_out(data: ast.expr) -> bool:
-    """Whether `data` is a dataset on which models are only tried, by its name or that of its
-    loader; not what it may be a part of (`held.dataset`), from which others are taken too.
-    """
+    """Whether `data` is a dataset on which models are only tried, by its or its loader's name."""
     holder = data.value if isinstance(data, ast.Attribute) and data.attr == _DATASET else data
     name = (last_name(holder) or ast.unparse(holder)).lower()
     is_whole = holder is data or "loader" in name or name.endswith("dl")
@@ -261,15 +226,9 @@ def is_held_out(data: ast.expr) -> bool:
 
 
 def _is_another(script: Script, changed: ast.Name) -> bool:
-    """Whether the function round `changed` has a variable of that name, and gives it nothing that
-    is named as a dataset or loader is (`dataset, size = self.columns[key]`).
-    """
+    """Whether the function has an own variable of that name, given nothing named as a dataset."""
     function = script.function(changed)
-    values = [
-        at.value
-        for at in ast.walk(function or script.tree)
-        if isinstance(at, ast.Assign) and changed.id in stored_names(at)
-    ]
+    values = values_given(function or script.tree, changed.id)
     given = (leaf for each in values for leaf in ast.walk(each) if isinstance(leaf, ast.expr))
     names = {last_name(leaf).lower() for leaf in given}
     known = changed.id.lower() in names or any(map(_OF_DATA.fullmatch, names))

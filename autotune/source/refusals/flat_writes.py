@@ -1,12 +1,10 @@
-"""Where a program writes into what flattens a tensor: that is a copy where the tensor lies in
-another order than the usual one, and the tensor itself stays as it was.
-"""
+"""Where a program writes into what flattens a tensor: a copy, if that lies in another order."""
 
 import ast
 from collections.abc import Iterator
 
 from autotune.source.calls.writes import whole_of, written_into
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.reach import functions_named
 from autotune.source.refusals.rewritten_files import making
 from autotune.source.script import Function, Script, last_name
@@ -20,10 +18,7 @@ _FLATTENING = frozenset(("reshape", "flatten", "ravel", "contiguous"))
 
 
 def written_flat(program: Program) -> str:
-    """Where `weight.reshape(-1)[smallest] = 0`, or `flat = weight.reshape(-1)` whose only use is
-    that it is written into, or `clip_(weight.reshape(-1))` by a function that does: file and line,
-    "" where nothing of the kind is; not in what makes samples, which lie in the usual order.
-    """
+    """Where a flattened tensor is written into, itself, by a name or a function; no sample's."""
     found = [
         (script, node)
         for script in program.scripts.values()
@@ -33,7 +28,7 @@ def written_flat(program: Program) -> str:
     ]
     makers = making(program) if found else set[Function]()
     sampled = {at for each in makers for at in ast.walk(each)}
-    return next((script.at(node) for script, node in found if node not in sampled), "")
+    return first_of(each for each in found if each[1] not in sampled)
 
 
 def _targets(node: ast.AST) -> Iterator[ast.expr]:

@@ -30,10 +30,7 @@ _KEEPING = frozenset({
 def kept_outcome(
     script: Script, calls: Iterable[ast.Call], same: Collection[str]
 ) -> ast.expr | None:
-    """The first place in `script` that keeps what one of `calls` gives, by itself, under a name, or
-    as what a function of the file returns; what calls of other names than the `same` make of it is
-    another thing.
-    """
+    """The first place that keeps what one of `calls` gives, or what the `same` make of it."""
     for value, above in _followed(script, calls, same):
         if any(map(_keeps, above)) or _is_put_into(above):
             return value
@@ -73,9 +70,7 @@ def _followed(
 
 
 def _goes_on(script: Script, value: ast.expr, above: Sequence[ast.AST]) -> list[ast.expr]:
-    """Where else in `script` there is what `value`, in the last statement of those `above` it, is:
-    by a name in the same function, or as the outcome of a call of the function that returns it.
-    """
+    """Where else `script` has `value`, a part of `above`: by a name, or as what is returned."""
     function = script.function(value)
     match above[-1] if above else None:
         case ast.Assign() | ast.AnnAssign() as given:
@@ -91,9 +86,7 @@ def _goes_on(script: Script, value: ast.expr, above: Sequence[ast.AST]) -> list[
 
 
 def _is_put_into(above: Sequence[ast.AST]) -> bool:
-    """Whether the last statement of those `above` a value puts it into a dict, by a key
-    that may be another the next time.
-    """
+    """Whether the last statement puts the value into a dict, by a key that may be another."""
     return any(
         isinstance(at, ast.Subscript) and not isinstance(at.slice, ast.Constant)
         for each in above

@@ -1,6 +1,4 @@
-"""Where a training keeps tensors of its batches from epoch to epoch: each that a worker has sent
-holds an open file for as long as anything of it lives, of which a process may have so many.
-"""
+"""Where a training keeps tensors of batches: one from a worker holds an open file as it lives."""
 
 import ast
 from collections.abc import Iterator, Sequence, Set
@@ -10,7 +8,15 @@ from autotune.source.loops.around_training import own_loops, running
 from autotune.source.places import is_copy
 from autotune.source.program import Program
 from autotune.source.refusals.batch_uses import batch_of
-from autotune.source.script import Script, covers, is_method, names_in, stored_names, straight
+from autotune.source.script import (
+    Function,
+    Script,
+    covers,
+    is_method,
+    names_in,
+    stored_names,
+    straight,
+)
 
 _BY_NAME = "file_system"  # torch's other strategy of sharing them, without open files
 _KEEPING = frozenset(("append", "extend", "add", "put", "appendleft", "update"))
@@ -19,10 +25,7 @@ _EMPTYING = frozenset(("clear", "pop", "popleft"))
 
 
 def kept_for_good(program: Program) -> str:
-    """Where the loop over batches puts one of their tensors itself, and no copy (one on a device is
-    one), into what none of the loops round it begins anew: file and line, "" where it is not seen
-    to.
-    """
+    """Where a loop puts its batches' tensors, no copies, into what no loop round it begins anew."""
     if any(_BY_NAME in script.text for script in program.scripts.values()):
         return ""
     inner, outer = own_loops(program)
@@ -39,25 +42,17 @@ def kept_for_good(program: Program) -> str:
 
 
 def _is_kept(program: Program, node: ast.AST, own: Set[str], begun: Set[str]) -> bool:
-    """Whether `node` puts one of the variables `own` into what is not `begun` anew. A method of the
-    program's own may be called as a list's is, and do something else.
-    """
+    """Whether `node` puts one of `own` into what is not `begun` anew, by no other own method."""
     if not any(container not in begun for container in _keeping(node, own)):
         return False
     match node:
         case ast.Call(func=ast.Attribute(attr=name), args=args):
-            methods = [method for method in _methods(program) if method.name == name]
+            methods = [method for method in program.methods() if method.name == name]
             return any(_keeps(each, begun) for each in methods) if methods else len(args) == 1
     return True
 
 
-def _methods(program: Program) -> Iterator[ast.FunctionDef]:
-    """Those of the program's own classes."""
-    for _, kind in program.classes():
-        yield from (at for at in kind.body if isinstance(at, ast.FunctionDef))
-
-
-def _keeps(method: ast.FunctionDef, begun: Set[str]) -> bool:
+def _keeps(method: Function, begun: Set[str]) -> bool:
     """Whether it puts what it is given into what is not `begun` anew."""
     given = {each.arg for each in method.args.args[1:]}
     kept = (container for node in ast.walk(method) for container in _keeping(node, given))
@@ -65,9 +60,7 @@ def _keeps(method: ast.FunctionDef, begun: Set[str]) -> bool:
 
 
 def _copied(program: Program, script: Script, loop: ast.AST) -> Iterator[tuple[int, str]]:
-    """The variables that each turn of `loop` gives what was copied to a device by a call that was
-    seen to do so, and nothing else after that, and where in the text it has.
-    """
+    """The variables that each turn gives a seen copy on a device, and nothing later, and where."""
     lines = [at.line for at in program.places.copies if at.path == script.path]
     given = [
         (script.end(node), stored_names(target))
@@ -82,9 +75,7 @@ def _copied(program: Program, script: Script, loop: ast.AST) -> Iterator[tuple[i
 
 
 def _is_copied(script: Script, value: ast.expr, lines: Sequence[int]) -> bool:
-    """Whether `value` is what a call on one of these `lines` copied to a device, or made of that by
-    its methods, or nothing but such side by side.
-    """
+    """Whether `value` is such a copy (`lines`), made of one by its methods, or several of them."""
     match value:
         case ast.Call() if is_copy(script, value) and any(covers(value, at) for at in lines):
             return True
@@ -105,9 +96,7 @@ def _is_copied(script: Script, value: ast.expr, lines: Sequence[int]) -> bool:
 
 
 def _given_later(script: Script, loop: ast.AST, end: int, copied: Set[str]) -> Iterator[str]:
-    """The variables that `loop` gives a batch, or a part of one, after `end`: not what is computed,
-    or part of what is `copied`.
-    """
+    """The variables that `loop` gives a batch, or part of one, after `end`, none of a copy."""
     for node in ast.walk(loop):
         if isinstance(node, ast.Assign | ast.For) and script.start(node) >= end:
             for target, value in _given(node):
@@ -162,9 +151,7 @@ def _tensors(value: ast.expr) -> Iterator[str]:
 
 
 def _keeping(node: ast.AST, own: Set[str]) -> Iterator[str]:
-    """What `node` puts one of the variables `own` into. Arrays take the numbers; so do lists that
-    an array extends, one of labels mostly, with one number a sample.
-    """
+    """What `node` puts one of `own` into; arrays, and lists that an array extends, take numbers."""
     kept: Sequence[ast.expr]
     match node:
         case ast.Call(func=ast.Attribute(attr="extend"), args=[ast.Call() as array]) if is_method(

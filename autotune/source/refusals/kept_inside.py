@@ -29,9 +29,7 @@ _LIKE_IT = SAME_FORMAT | {"amax", "amin", "chunk", "dropout", "max", "mean", "mi
 
 
 def kept_attributes(program: Program, *, on_a_gpu: bool) -> set[str]:
-    """The attributes in which modules of the program keep what their forward pass computes, where
-    autocast may have left that in a shorter number format.
-    """
+    """The attributes in which modules keep what autocast may have made shorter in forward."""
     found: set[str] = set()
     for script in program.scripts.values():
         for method in forward_methods(script):
@@ -42,9 +40,7 @@ def kept_attributes(program: Program, *, on_a_gpu: bool) -> set[str]:
 
 
 def forward_methods(script: Script) -> list[Function]:
-    """The forward passes of modules in `script`, and the methods of theirs that these call. What is
-    made from no class is no module.
-    """
+    """The forward passes of modules in `script` (classes with a base), and what these call."""
     found: list[Function] = []
     kinds = [at for at in script.nodes if isinstance(at, ast.ClassDef)]
     bases = {last_name(base) for kind in kinds for base in kind.bases}
@@ -98,9 +94,7 @@ def may_be_short(
 
 
 def _given_to(method: Function, name: str) -> list[ast.expr] | None:
-    """What `method` gives the variable `name`, besides places of numbers; None where that cannot be
-    told.
-    """
+    """What `method` gives the variable `name`, but places of numbers; None if it is not told."""
     values, places = list[ast.expr](), 0
     for node in ast.walk(method):
         match node:

@@ -1,6 +1,4 @@
-"""Where a model leaves out parts of itself in some steps: their weights have no gradient then, or
-one of zeros, by which momentum and weight decay move them.
-"""
+"""Where a model leaves out parts of itself in some steps: their weights have no gradient then."""
 
 import ast
 from collections.abc import Iterator, Sequence, Set
@@ -19,10 +17,7 @@ _MAKING = frozenset(("__init__", "__post_init__", "__setstate__"))
 
 
 def left_out(program: Program) -> str:
-    """Where a part of a model, or of a loss, is used by a condition that may come out otherwise in
-    a later step: by what the training sets, or by what the batch holds. File and line, "" where
-    none is seen to be.
-    """
+    """Where a part of a model, or a loss, is used by a condition that may change later."""
     inner, outer = loops_of_training(program)
     ran = running(program, inner)
     later = _attributes_set(program, ran | running(program, outer))
@@ -50,9 +45,7 @@ def _attributes_set(program: Program, ran: Set[ast.AST]) -> set[str]:
 
 
 def _is_of_a_model(script: Script, node: ast.AST) -> bool:
-    """Whether `node` stands in a method of a module, which may have no forward pass of its own
-    (`for loss in model.losses(batch)`), and not where that is made.
-    """
+    """Whether `node` stands in a method of a module, other than where that is made."""
     function = script.function(node)
     kind = next(script.ancestors(function), None) if function is not None else None
     if function is None or not isinstance(kind, ast.ClassDef) or function.name in _MAKING:
@@ -81,9 +74,7 @@ def _tests(script: Script, node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _bounds(source: ast.expr, *, in_turn: bool) -> Iterator[ast.expr]:
-    """By what a loop over `source` uses all of the model's parts or some, which it takes `in_turn`
-    by their number or key.
-    """
+    """By what a loop over `source` uses all parts or some, which it may take `in_turn`."""
     if in_turn and isinstance(source, ast.Name | ast.Attribute):
         yield source  # what it is told
     for at in ast.walk(source):
@@ -138,9 +129,7 @@ def _may_change(program: Program, script: Script, test: ast.expr, later: Set[str
 
 
 def _is_told(program: Program, method: Function, name: str) -> bool:
-    """Whether a call of `method`, or of what may be an object whose forward pass it is, gives its
-    parameter `name` what is not written there.
-    """
+    """Whether a call of `method`, or of its object, gives `name` what is not written there."""
     if name not in parameters(method):
         return False
     for script in program.scripts.values():

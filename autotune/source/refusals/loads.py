@@ -1,9 +1,10 @@
 """Where an optimizer is given a checkpoint's state, and which optimizer that can be."""
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from autotune.source.calls.writes import stored_in
 from autotune.source.loops.kinds import classes_of, kin
 from autotune.source.loops.loss import receiver_of
 from autotune.source.places import OPTIMIZERS, Call, step_call
@@ -22,9 +23,7 @@ class _Given:
 
 
 def loads_of(program: Program, built: Sequence[Call]) -> list[Call]:
-    """The calls that give a checkpoint's state to what may be one of these optimizers, `built` so
-    in `program`; by the names that they go by, but for others that are seen to have such a name.
-    """
+    """The calls that load a state into what may be one of the optimizers `built` so, by names."""
     names = names_of(program, built)
     own = _with_own_loading(program)
     calls = [
@@ -56,9 +55,7 @@ def names_of(program: Program, built: Sequence[Call]) -> set[str]:
 
 
 def _with_own_loading(program: Program) -> set[str]:
-    """The names of the program's classes that take a checkpoint's state in a way of their own, and
-    of the functions that return an object of one.
-    """
+    """The own classes that load a state in their own way, and functions that return such."""
     kinds = {
         kind.name
         for _, kind in program.classes()
@@ -77,10 +74,14 @@ def _calls(value: ast.expr | None, names: set[str]) -> bool:
 
 
 def _is_of(program: Program, load: Call, classes: set[str]) -> bool:
-    """Whether the receiver of `load` is given an object of one of these `classes` in its file, or
-    by those who call the function that it is a parameter of, or that keeps a parameter as it.
-    """
-    handed = (at for given in _givings(program, load) for at in _handed_over(program, given))
+    """Whether the receiver of `load` is an object of `classes`, in its file or as handed over."""
+    handed = (
+        each
+        for given in _givings(program, load)
+        if isinstance(given.value, ast.Name)
+        if (function := given.script.function(given.place)) is not None
+        for each in told(program, given.script, function, given.value.id)
+    )
     return _is_made(load.script, receiver_of(load), classes) or any(
         _calls(value, classes) or _is_made(script, value, classes) for script, value in handed
     )
@@ -96,17 +97,8 @@ def _is_made(script: Script, place: ast.expr, classes: set[str]) -> bool:
     )
 
 
-def _handed_over(program: Program, given: _Given) -> Iterator[tuple[Script, ast.expr]]:
-    """What the calls of its function give for the parameter that is `given`, and where."""
-    function = given.script.function(given.place)
-    if function is not None and isinstance(given.value, ast.Name):
-        yield from told(program, given.script, function, given.value.id)
-
-
 def _is_another(program: Program, load: Call, built: Sequence[Call]) -> bool:
-    """Whether `load` is seen to be of no optimizer of `built`: whatever its receiver is given, in
-    its function or file, or in the classes whose objects it belongs to, builds another one.
-    """
+    """Whether all that the receiver of `load` is given builds an optimizer that is not `built`."""
     given = [at for at in _givings(program, load) if not is_none(at.value)]
     return bool(given) and all(_builds_another(program, at, built) for at in given)
 
@@ -116,20 +108,15 @@ def _builds_another(program: Program, given: _Given, built: Sequence[Call]) -> b
     if not isinstance(given.value, ast.Call | ast.IfExp | ast.Tuple):
         return False
     calls = [call for at in reached(program, [given.value]) for call in calls_in(at)]
-    return {call.node for call in built}.isdisjoint(calls) and any(map(_builds, calls))
-
-
-def _builds(call: ast.Call) -> bool:
-    """Whether `call` builds an optimizer, by its name or by being given parameters."""
-    return last_name(call.func) in OPTIMIZERS or any(
-        is_method(at, "parameters") for at in call.args
+    builds = any(
+        last_name(call.func) in OPTIMIZERS or any(is_method(at, "parameters") for at in call.args)
+        for call in calls
     )
+    return builds and {call.node for call in built}.isdisjoint(calls)
 
 
 def _givings(program: Program, load: Call) -> list[_Given]:
-    """What the receiver of `load` may be given, wherever that is; of an attribute of `self` what
-    other classes give their own does not count.
-    """
+    """What the receiver of `load` may be given, wherever; of `self` not by other classes."""
     receiver, script = receiver_of(load), load.script
     if isinstance(receiver, ast.Name):
         return _of_variable(script, receiver)
@@ -159,14 +146,32 @@ def _of_variable(script: Script, receiver: ast.Name) -> list[_Given]:
 def _given_in(script: Script, around: ast.AST) -> list[_Given]:
     """The variables and attributes that are given a value in `around`."""
     found = []
-    for at in ast.walk(around):
-        if isinstance(at, ast.Name | ast.Attribute) and isinstance(at.ctx, ast.Store):
-            holder = script.statement(at)
-            value = holder.value if isinstance(holder, ast.Assign | ast.AnnAssign) else None
-            found.append(_Given(script=script, place=at, value=value))
+    for at in stored_in(ast.walk(around)):
+        holder = script.statement(at)
+        value = holder.value if isinstance(holder, ast.Assign | ast.AnnAssign) else None
+        found.append(_Given(script=script, place=at, value=value))
     return found
 
 
 def _is_of_self(place: ast.expr) -> bool:
     """Whether `place` is `self.name`."""
     return isinstance(place, ast.Attribute) and last_name(place.value) == "self"
+
+
+def mixed_up(program: Program, built: Sequence[Call]) -> str:
+    """Why weights of optimizers `built` so cannot be channels last where `program` asks for a fused
+    one; "" if they can.
+    """
+    fused = any(
+        isinstance(node, ast.keyword)
+        and node.arg == "fused"
+        and not (isinstance(node.value, ast.Constant) and not node.value.value)
+        for _, node in program.nodes()
+    )
+    for load in loads_of(program, built) if fused else ():
+        return (
+            f"an optimizer is given a state ({ast.unparse(load.node.func)}), whose averages may "
+            "lie in the usual order: a fused one goes through them and through weights that are "
+            "channels last as they lie in memory, and would mix up which is whose"
+        )
+    return ""

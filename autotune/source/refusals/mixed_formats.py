@@ -1,6 +1,4 @@
-"""Where a forward pass puts what a layer gives into places of another tensor, in a branch that no
-step need have taken so far: under autocast they are of two number formats, which torch refuses.
-"""
+"""Where a forward pass puts a layer's outcome into another tensor, in a branch seldom taken."""
 
 import ast
 from collections.abc import Collection, Iterator, Set
@@ -42,9 +40,7 @@ def put_in_a_branch(program: Program) -> str:
 
 
 def _numbers(method: Function) -> set[str]:
-    """The variables of `method` that are numbers, or texts: those by which loops count, those that
-    it is told are, and what is written down, counted or taken out of a tensor.
-    """
+    """The variables of `method` that are numbers or texts: counted, annotated, or taken out."""
     given = method.args
     told = (*given.posonlyargs, *given.args, *given.kwonlyargs)
     found = {at.arg for at in told if at.annotation and ast.unparse(at.annotation) in _PLAIN}
@@ -102,9 +98,7 @@ def _in_a_branch(script: Script, node: ast.AST, method: Function) -> bool:
 
 
 def _is_short(script: Script, method: Function, value: ast.expr) -> bool:
-    """Whether `value` is what a layer gives, in the format that autocast leaves it in, or a
-    variable that `method` gives nothing else.
-    """
+    """Whether `value` is what a layer gives, uncast, or a variable that is given nothing else."""
     if isinstance(value, ast.Name):
         made = list(_made(method, [value.id]))
         calls = [at for at in made if isinstance(at, ast.Call) and _is_short(script, method, at)]
@@ -115,9 +109,7 @@ def _is_short(script: Script, method: Function, value: ast.expr) -> bool:
 
 
 def _is_a_layers(script: Script, call: ast.Call, deep: int = _DEEP) -> bool:
-    """Whether it is `self.imputed(x)` or `self.heads[kind](x)`: a layer, mostly, whose outcome
-    autocast makes shorter, or a method that calls one.
-    """
+    """Whether it is `self.imputed(x)` or `self.heads[kind](x)`: a layer, or a method with one."""
     match call.func:
         case ast.Attribute(value=ast.Name(id="self"), attr=name):
             functions = functions_by_name(script).get(name, ())
@@ -139,9 +131,7 @@ def _is_float32(script: Script, call: ast.Call, name: str) -> bool:
 
 
 def _kept_as(script: Script, node: ast.AST, name: str) -> list[ast.expr]:
-    """What the class round `node` gives its objects as their attribute `name`, besides None; so do
-    those that it inherits from.
-    """
+    """What the class round `node`, or its bases, gives its attribute `name`, besides None."""
     classes = [at for at in script.nodes if isinstance(at, ast.ClassDef)]
     kind = script.class_round(node)
     parts = [part for at in with_bases(classes, kind) for part in ast.walk(at)] if kind else []

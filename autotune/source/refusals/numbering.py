@@ -1,6 +1,4 @@
-"""What functions that make samples number as they meet it, or change as they go: what a sample is
-then depends on those that were made before it, however seldom anything new is met.
-"""
+"""What functions that make samples number, or change as they go, so that order matters."""
 
 import ast
 from collections.abc import Iterator, Sequence
@@ -25,9 +23,7 @@ SAYING = frozenset(
 
 
 def numbered(function: Function) -> Iterator[str]:
-    """The tables to which `function` gives the next number for what they do not have yet, as they
-    are written there: `self.ids` of `self.ids[word] = len(self.ids)`.
-    """
+    """The tables that `function` numbers new things in: of `self.ids[word] = len(self.ids)`."""
     counted = {
         ast.unparse(at.target)
         for at in ast.walk(function)
@@ -51,10 +47,7 @@ def numbered(function: Function) -> Iterator[str]:
 
 
 def changed_on(functions: Sequence[Function]) -> Iterator[str]:
-    """The attributes that one of `functions` makes another of what they were, that none of them
-    begins with anew, and by which one does more than to say so, or to keep something: `self.spare`
-    of `rows[self.spare % 8]`.
-    """
+    """The attributes that `functions` change as they go, never begin anew, and make samples by."""
     begun = {name for function in functions for name in _begun_anew(function)}
     changed = {
         ast.unparse(target)
@@ -68,9 +61,7 @@ def changed_on(functions: Sequence[Function]) -> Iterator[str]:
 
 
 def _made_of_themselves(function: Function) -> Iterator[ast.expr]:
-    """`self.n` of `self.n += 1`, `self.n = self.n + 1`, `self.n[index] += 1` and
-    `self.n.update([index])`; not of `self.n = self.n or 1`, which stays.
-    """
+    """`self.n` of `self.n += 1`, `self.n = self.n + 1`, `self.n[index] += 1` and the like."""
     for node in ast.walk(function):
         if isinstance(node, ast.stmt) and (counted := _counted(function, node)) is not None:
             yield counted
@@ -84,9 +75,7 @@ def _made_of_themselves(function: Function) -> Iterator[ast.expr]:
 
 
 def _counted(function: Function, node: ast.stmt) -> ast.expr | None:
-    """The table in which `node` counts, or writes down, what `function` is given: a cache keeps
-    what it makes of that.
-    """
+    """The table in which `node` counts what `function` is given: no cache of what it makes."""
     given = set(parameters(function))
     match node:
         case ast.AugAssign(target=ast.Subscript(value=ast.Attribute() as table)):
@@ -123,7 +112,7 @@ def _goes_by(function: Function, name: str, functions: Sequence[Function]) -> bo
         node = waiting.pop()
         if isinstance(node, ast.JoinedStr) or _says(node) or _is_apart(function, node):
             continue
-        if _sets(node, name):
+        if name in map(ast.unparse, assigned(node)):
             continue
         counted = _counted(function, node) if isinstance(node, ast.stmt) else None
         if counted is not None and ast.unparse(counted) == name:
@@ -148,9 +137,7 @@ def _asked_for_nothing(function: Function, node: ast.AST) -> ast.expr | None:
 
 
 def _draws_anew(node: ast.AST, name: str, functions: Sequence[Function]) -> bool:
-    """Whether `node`, or a method of its own that it calls, makes or shuffles anew something that
-    `functions` read elsewhere, other than `name`, or drops it for them to draw.
-    """
+    """Whether `node`, or its own method, draws anew something else that `functions` read."""
     called = {*map(_own_method, ast.walk(node))}
     methods = [each for each in functions if each.name in called]
     apart = (node, *methods)
@@ -241,10 +228,6 @@ def _drops(function: Function, node: ast.AST) -> bool:
     return False
 
 
-def _sets(node: ast.AST, name: str) -> bool:
-    return name in map(ast.unparse, assigned(node))
-
-
 def _meant(function: Function, number: ast.expr) -> list[ast.expr]:
     """`number`, or what `function` gives a variable of that name."""
     if not isinstance(number, ast.Name):
@@ -264,9 +247,7 @@ def _appends(function: Function, table: ast.expr) -> bool:
 
 
 def _is_kept(function: Function, part: ast.expr) -> bool:
-    """Whether `part` is, or is a part of, what is there when `function` has ended: the object whose
-    method it is, or a variable of none of its own.
-    """
+    """Whether `part` is of what is still there when `function` has ended."""
     while isinstance(part, ast.Attribute | ast.Subscript):
         part = part.value
     if not isinstance(part, ast.Name):

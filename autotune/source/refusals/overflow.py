@@ -44,9 +44,7 @@ def may_see_gradients(node: ast.AST) -> bool:
 
 
 def fatal_check(program: Program, backward: Call, step: Call) -> ast.expr | ast.stmt | None:
-    """What ends the program, or its loop, by what it sees of the gradients between `backward` and
-    `step`, or later in that turn of the loop by what is computed there of them.
-    """
+    """What ends the program, or its loop, by gradients seen between `backward` and `step`."""
     script = backward.script
     loop = next((at for at in script.ancestors(backward.node) if isinstance(at, _LOOPS)), None)
     function = script.function(backward.node)
@@ -72,9 +70,7 @@ def fatal_check(program: Program, backward: Call, step: Call) -> ast.expr | ast.
 
 
 def _sees(program: Program, node: ast.AST) -> bool:
-    """Whether `node` may look at gradients: not where it calls a function of the program's in which
-    nothing does.
-    """
+    """Whether `node` may look at gradients, itself or by an own function that it calls."""
     called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
     own = [function for _, function in functions_named(program, called)]
     inside = (at for each in own for at in ast.walk(each))
@@ -141,9 +137,7 @@ def _is_self(node: ast.AST) -> bool:
 def _renewed(
     program: Program, script: Script, block: list[ast.stmt], computed: set[str], steps: int
 ) -> Iterator[tuple[int, str]]:
-    """The variables of those `computed` to which `block` gives other values after the step, always,
-    and where in the text it has done so.
-    """
+    """The `computed` variables that `block` always gives others after the step, and from where."""
     for at in straight(block):
         if isinstance(at, ast.Assign) and script.start(at) > steps:
             names = _names(program, at.value)
@@ -152,9 +146,7 @@ def _renewed(
 
 
 def _ends_inside(program: Program, call: ast.AST, computed: set[str]) -> bool:
-    """Whether `call` comes to a function of the program's that ends it by what is `computed`, or by
-    what is not finite, other than what it is given here, which comes from no gradients.
-    """
+    """Whether `call` comes to an own function that ends it by what is `computed`, or not finite."""
     if not (isinstance(call, ast.Call) and may_see_gradients(call)):
         return False
     for made in reached(program, [call]):
@@ -166,7 +158,8 @@ def _ends_inside(program: Program, call: ast.AST, computed: set[str]) -> bool:
             for test in _asked(script, at, None, nodes)
         )
         asked = [at for test in tests for at in ast.walk(test)]
-        finite = (at for at in asked if _is_finite(at))
+        calls = (at for at in asked if isinstance(at, ast.Call))
+        finite = (at for at in calls if last_name(at.func) in FINITE)
         read = computed & _read_in(made) if isinstance(made, Function) else set[str]()
         if any(_is_grad(at) or _variables(at) & read for at in asked) or not all(
             _is_given_here(program, call, made, at, computed) for at in finite
@@ -178,9 +171,7 @@ def _ends_inside(program: Program, call: ast.AST, computed: set[str]) -> bool:
 def _is_given_here(
     program: Program, call: ast.Call, made: ast.AST, asked: ast.AST, computed: set[str]
 ) -> bool:
-    """Whether `asked`, in the function `made`, is of what `call` of that gives it, and this comes
-    from nothing that may look at gradients.
-    """
+    """Whether `asked`, in `made`, is of what `call` gives it, which comes from no gradients."""
     match asked:
         case ast.Call(args=[ast.Name(id=name)]) if name not in stored_names(made):
             for script, function in functions_named(program, last_name(call.func)):
@@ -195,11 +186,6 @@ def _is_grad(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "grad"
 
 
-def _is_finite(node: ast.AST) -> bool:
-    """Whether `node` asks whether something is finite."""
-    return isinstance(node, ast.Call) and last_name(node.func) in FINITE
-
-
 def _is_strict(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and any(
         each.arg == _STRICT and not (isinstance(each.value, ast.Constant) and not each.value.value)
@@ -210,9 +196,7 @@ def _is_strict(node: ast.AST) -> bool:
 def _asked(
     script: Script, node: ast.AST, loop: ast.AST | None, within: Sequence[ast.AST]
 ) -> Iterator[ast.expr]:
-    """The tests, its own or those `within` which it stands, by which `node` ends the program or
-    leaves `loop`; none where it does not.
-    """
+    """The tests by which `node` ends the program or leaves `loop`; none where it does not."""
     if isinstance(node, ast.Assert):
         yield node.test
     ends = isinstance(node, ast.Call) and last_name(node.func) in _ENDING

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from autotune.source.loops.loss import GATHERING
 from autotune.source.named import calls_named
 from autotune.source.places import Call, backward_call, step_call
-from autotune.source.program import Program, Refusal
+from autotune.source.program import Program, Refusal, first_of
 from autotune.source.reach import reached
 from autotune.source.refusals.gathering import SAME_MEMORY
 from autotune.source.script import Function, Script, is_none, last_name, stored_names
@@ -32,32 +32,29 @@ _GIVEN_AWAY = ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Return | ast.Yield
 
 
 def turned_gradients(program: Program) -> str:
-    """Where a weight is given a gradient that comes of a transposed one, or of what lies column by
-    column, in whatever step: file and line, "" where none is.
-
-    Such a gradient may lie in memory otherwise than its weight.
-    """
-    for script in program.scripts.values():
-        for node in script.nodes if ".grad" in script.text else ():
-            if isinstance(node, ast.Assign) and any(map(_is_gradient, node.targets)):
-                given = reached(program, [node.value, *_values_of(script, node.value)])
-                if any(_turns(part) for each in given for part in _lying_as_made(each)):
-                    return script.at(node)
+    """Where a weight is given a gradient that may lie otherwise: transposed, or by columns."""
+    for script, node in _set_gradients(program):
+        given = reached(program, [node.value, *_values_of(script, node.value)])
+        if any(_turns(part) for each in given for part in _lying_as_made(each)):
+            return script.at(node)
     return ""
 
 
 def gradients_given(program: Program) -> str:
-    """Where the program gives a weight a gradient that is not computed of its own, number by
-    number: file and line, "" where it does not. It lies in the usual order, whatever the weight's
-    is, and what goes through both as they lie in memory would mix up their numbers.
-    """
+    """Where a weight is given a gradient not computed of its own, which lies in the usual order."""
+    return first_of(
+        (script, node)
+        for script, node in _set_gradients(program)
+        if not (is_none(node.value) or _is_of_gradient(node.value))
+    )
+
+
+def _set_gradients(program: Program) -> Iterator[tuple[Script, ast.Assign]]:
+    """Where the program sets a weight's gradient."""
     for script in program.scripts.values():
         for node in script.nodes if ".grad" in script.text else ():
-            match node:
-                case ast.Assign(targets=targets, value=value) if any(map(_is_gradient, targets)):
-                    if not (is_none(value) or _is_of_gradient(value)):
-                        return script.at(node)
-    return ""
+            if isinstance(node, ast.Assign) and any(map(_is_gradient, node.targets)):
+                yield script, node
 
 
 def _is_of_gradient(value: ast.expr) -> bool:
@@ -67,21 +64,17 @@ def _is_of_gradient(value: ast.expr) -> bool:
 
 
 def gradients_read(program: Program) -> str:
-    """Where the program reads a weight's gradient, in whatever step: file and line, "" where it
-    does not. Whether there is one, and zeros in its place, is no matter; nor is what is computed of
-    it between backward and step, before anything writes into it.
-    """
+    """Where a weight's gradient is read, but to ask for it, or between backward and the step."""
     before = _before_step(program)
-    for script, node in _reads(program):
-        if not (_is_used_up(script, node) and _runs_in(program, script, node, before, set())):
-            return script.at(node)
-    return ""
+    return first_of(
+        (script, node)
+        for script, node in _reads(program)
+        if not (_is_used_up(script, node) and _runs_in(program, script, node, before, set()))
+    )
 
 
 def cleared_ones_read(program: Program, clearing: Call) -> str:
-    """Where the program may read a weight's gradient after `clearing` has cleared it, where that
-    comes behind backward: file and line, "" where it does not.
-    """
+    """Where a gradient may be read after `clearing`, if that comes behind backward."""
     script, function = clearing.script, clearing.script.function(clearing.node)
     ends = script.start(clearing.node)
     begins = script.start(function) if function else ends
@@ -108,9 +101,7 @@ def _is_an_optimizers(script: Script, function: Function) -> bool:
 
 
 def _reads(program: Program) -> Iterator[tuple[Script, ast.Attribute]]:
-    """Where the program reads gradients of its weights, and does not only ask whether there are
-    some.
-    """
+    """Where the program reads gradients of its weights, not only whether there are some."""
     for script in program.scripts.values():
         for node in script.nodes if ".grad" in script.text else ():
             match node:
@@ -120,9 +111,7 @@ def _reads(program: Program) -> Iterator[tuple[Script, ast.Attribute]]:
 
 
 def _before_step(program: Program) -> set[ast.AST]:
-    """What stands between backward and the step of the one optimizer that there is, in a program
-    that clears its gradients.
-    """
+    """What stands between backward and the one optimizer's step, if gradients are cleared."""
     try:
         backward, step = backward_call(program, ""), step_call(program, "")
     except Refusal:
@@ -149,9 +138,7 @@ def _runs_in(
     inside: Collection[ast.AST],
     known: set[str],
 ) -> bool:
-    """Whether `node` is `inside`, or in a function that is called there alone, as those are whose
-    names are `known`.
-    """
+    """Whether `node` is `inside`, or in a function (but the `known`) that is called there alone."""
     function = script.function(node)
     if node in inside or function is None:
         return node in inside
@@ -227,9 +214,7 @@ def _is_gradient(target: ast.expr) -> bool:
 
 
 def _values_of(script: Script, value: ast.expr) -> list[ast.AST]:
-    """What the function round `value` gives the variables in it, and what it takes them from, one
-    after another.
-    """
+    """What the function round `value` gives its variables, and what it takes them from."""
     names = {each.id for each in _lying_as_made(value) if isinstance(each, ast.Name)}
     found: list[ast.AST] = []
     for node in ast.walk(script.function(value) or script.tree):

@@ -1,15 +1,17 @@
-"""Where a program changes what an optimizer has and keeps, in whatever step."""
+"""Where a program changes what an optimizer has and keeps, or gives its weights other memory."""
 
 import ast
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from autotune.source.calls.writes import assigned, keys_set
+from autotune.source.calls.writes import assigned, keys_set, stored_in
+from autotune.source.loops.around_training import running_in_training
 from autotune.source.places import Call
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
+from autotune.source.reach import calls_in
 from autotune.source.refusals.loads import names_of
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, last_name, names_in, parameters
 
 _DROPPING = frozenset(("pop", "popitem", "clear"))
 _OF_ONE = frozenset(("get", "setdefault"))
@@ -18,6 +20,18 @@ _ADDING = frozenset(("append", "extend", "insert"))
 _JOINING = "add_param_group"
 _COMPLEX = re.compile(r"complex(?!it)|cfloat|cdouble|chalf|fft|^polar$|^hilbert$")
 _LIKE = frozenset(("zeros_like", "ones_like", "full_like"))  # in the number format of what is given
+# What gives numbers in the order in memory that it is given them in, or what has no order to give
+# on: one number, or one for each row.
+_IN_ORDER = frozenset(
+    ("abs", "add", "clamp", "clone", "copy", "deepcopy", "detach", "div", "float", "lerp", "mul")
+)
+_IN_ORDER |= {"neg", "pow", "relu", "round", "sign", "sqrt", "sub", "tanh", "to", "where", "cpu"}
+_IN_ORDER |= {"exp", "log", "rsqrt", "sigmoid", "maximum", "minimum", "zeros_like", "ones_like"}
+_IN_ORDER |= {"item", "len", "size", "numel", "getattr", "get_parameter", "get_last_lr"}
+# What gives fewer numbers than it is given: in order where they scale others.
+_FEWER = {"norm", "vector_norm", "sum", "mean", "std", "var", "max", "min", "amax", "amin"}
+
+_FROM_ONE_ROW = "vector_to_parameters"  # weights that lie channels last do not any more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,16 +64,12 @@ class _State:
 
 
 def counted_anew(program: Program, built: Sequence[Call]) -> str:
-    """Where the program gives a weight another count of its steps, of an optimizer that is `built`
-    so: file and line, "" where it does not.
-    """
+    """Where a weight is given another count of its steps, of an optimizer that is `built` so."""
     return _first(program, built, _counts_anew)
 
 
 def forgotten(program: Program, built: Sequence[Call]) -> str:
-    """Where it drops what such an optimizer keeps of one weight, or puts something else there: not
-    of all at once, which begins anew.
-    """
+    """Where what is kept of one weight (not of all) is dropped, or something else put there."""
     return _first(program, built, _forgets)
 
 
@@ -69,9 +79,7 @@ def extended(program: Program, built: Sequence[Call]) -> str:
 
 
 def joined(program: Program, built: Sequence[Call]) -> str:
-    """Where weights join such an optimizer, in a program that has complex ones or gradients that
-    are sparse: they may be the ones.
-    """
+    """Where weights join, in a program that has complex ones, or sparse gradients."""
     if not any(_is_unfused(at) for _, at in program.nodes()):
         return ""
     return _first(program, built, _joins, words=_JOINING)
@@ -172,3 +180,54 @@ def _is_of_group(state: _State, part: ast.expr) -> bool:
         ):
             return last_name(optimizer) in state.names
     return False
+
+
+def relaid(program: Program) -> str:
+    """Where the training sets `weight.data` (or `set_`) to what may lie in another order."""
+    ran = running_in_training(program)
+    return first_of(each for each in program.nodes() if each[1] in ran and _relays(*each))
+
+
+def _relays(script: Script, node: ast.AST) -> bool:
+    match node:
+        case ast.Assign(targets=[ast.Attribute(attr="data")], value=value):
+            return not _keeps_order(script, value)
+        case ast.Call(func=ast.Attribute(attr="set_"), args=args, keywords=more):
+            return len(args) != 1 or bool(more) or not _keeps_order(script, args[0])
+        case ast.Call(func=called):
+            return last_name(called) == _FROM_ONE_ROW
+    return False
+
+
+def _keeps_order(
+    script: Script, value: ast.expr, known: frozenset[str] = frozenset(), *, whole: bool = True
+) -> bool:
+    """Whether all that `value` calls keeps the order, and what it names is not transposed, nor the
+    variables in it but the `known`; of one that is the `whole`, and not assigned, nobody knows.
+    """
+    names = {last_name(at) for at in ast.walk(value) if isinstance(at, ast.Attribute)}
+    called = {last_name(call.func) for call in calls_in(value)}
+    products = any(isinstance(at, ast.MatMult) for at in ast.walk(value))
+    if not called <= _IN_ORDER | _FEWER or names & {"T", "mT", "H", "mH"} or products:
+        return False
+    if whole and isinstance(value, ast.Call) and last_name(value.func) in _FEWER:
+        return False
+    read = names_in(value) - known
+    given = [each for name in read for each in _given_to_it(script, value, name)]
+    whole = whole and isinstance(value, ast.Name)
+    if whole and read and (not given or None in given):
+        return False
+    told = [each for each in given if each is not None]
+    return all(_keeps_order(script, each, known | read, whole=whole) for each in told)
+
+
+def _given_to_it(script: Script, at: ast.expr, name: str) -> Iterator[ast.expr | None]:
+    """What the variable `name` is given where `at` lies; None for what no assignment gives it."""
+    function = script.function(at)
+    if function and name in parameters(function):
+        yield None
+    for node in stored_in(script.nodes):
+        own = isinstance(node, ast.Name) and node.id == name
+        if own and script.function(node) is function:
+            statement = script.statement(node)
+            yield statement.value if isinstance(statement, ast.Assign) else None

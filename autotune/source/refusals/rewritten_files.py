@@ -1,5 +1,5 @@
-"""Where a training writes a file that samples are made from, or chosen by: workers read it ahead of
-the step that writes it, and those that live on may have read it in an earlier epoch.
+"""Where a training writes a file that samples are made from, which workers read at other times, or
+making samples writes into one that was opened before, of which each worker has a copy.
 """
 
 import ast
@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from autotune.source.loops.around_training import own_loops, running
-from autotune.source.named import calls_named, values_by_name
+from autotune.source.named import option_defaults, values_by_name
 from autotune.source.program import Program
 from autotune.source.reach import calls_in, functions_named, is_bound, told
-from autotune.source.script import Function, Script, last_name
+from autotune.source.script import Function, Script, last_name, stored_names
 
 # The methods by which samples are asked for, or chosen.
 _MAKING = frozenset(("__getitem__", "__getitems__", "__iter__", "__next__"))
@@ -35,6 +35,9 @@ _FILE = re.compile(r"[^/\\\s.][^/\\\s]*\.\w{1,8}$")  # how a text ends that name
 _READ_TABLE = re.compile(r"\bFROM\s+(\w+)", re.IGNORECASE)
 _WRITTEN_TABLE = re.compile(r"\b(?:UPDATE|INTO|DELETE\s+FROM)\s+(\w+)", re.IGNORECASE)
 _DEEP = 4  # so many variables a file's name is followed through
+_WRITERS = frozenset(("write", "writelines", "writerow", "writerows"))
+# What writes at once, and to no file of the program's.
+_SCREENS = frozenset(("stdout", "stderr", "tqdm", "trange", "pbar", "bar", "progress"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +81,7 @@ def _is_kept(use: Use) -> bool:
 
 
 def making(program: Program) -> set[Function]:
-    """The methods by which samples are asked for or chosen, with those of the same class and the
-    functions that they call by name.
-    """
+    """The methods by which samples are asked for or chosen, and what these call by name."""
     found = set[Function]()
     for _, kind in program.classes():
         methods = {at.name: at for at in kind.body if isinstance(at, Function)}
@@ -127,7 +128,8 @@ def writes(program: Program, script: Script, node: ast.AST) -> Iterator[Use]:
                 yield Use(script, node, of)
             if name in _WRITING:
                 yield from (Use(script, node, each) for each in args[:1])
-            of_text = name == "replace" and _root(function) not in script.imports
+            root = ast.unparse(function).partition(".")[0]
+            of_text = name == "replace" and root not in script.imports
             if name in _WRITING_SECOND and not of_text:
                 yield from (Use(script, node, each) for each in args[1:2])
             yield from (Use(script, node, name=each) for each in _tables(node, _WRITTEN_TABLE))
@@ -147,10 +149,6 @@ def _reads(program: Program, script: Script, node: ast.AST) -> Iterator[Use]:
         case ast.Subscript(value=table):
             for other, mapped in _mapped(program, script, table):
                 yield Use(other, node, mapped)
-
-
-def _root(function: ast.expr) -> str:
-    return ast.unparse(function).partition(".")[0]
 
 
 def _opened(call: ast.Call, *, writing: bool) -> ast.expr | None:
@@ -190,9 +188,7 @@ def _tables(call: ast.Call, wanted: re.Pattern[str]) -> Iterator[str]:
 
 
 def _files(program: Program, script: Script, of: ast.expr, deep: int = _DEEP) -> set[str]:
-    """The files that `of` may name, by the ends of texts that stand in it or in what its variables
-    are given.
-    """
+    """The files that `of` may name, by the ends of texts in it or in what its variables are."""
     found = set[str]()
     for at in ast.walk(of):
         if isinstance(at, ast.Constant) and isinstance(at.value, str):
@@ -210,17 +206,13 @@ def _given(
     """What the variable or the attribute is given, as a parameter too, or as an option is."""
     yield from _assigned(program, script, of)
     name, function = last_name(of), script.function(of)
-    for other, call in calls_named(program, "add_argument"):
-        if any(ast.unparse(each).strip("\"'-").replace("-", "_") == name for each in call.args):
-            yield from ((other, at.value) for at in call.keywords if at.arg == "default")
+    yield from option_defaults(program, name)
     if function is not None and isinstance(of, ast.Name):
         yield from told(program, script, function, name)
 
 
 def _assigned(program: Program, script: Script, of: ast.expr) -> Iterator[tuple[Script, ast.expr]]:
-    """What the variable or the attribute `of` is assigned: in its function, or at the level of a
-    module; of an object's own in its class.
-    """
+    """What `of` is assigned: in its function or a module; of an object's own in its class."""
     function, kind = script.function(of), script.class_round(of)
     for other in program.scripts.values():
         for value in values_by_name(other).get(last_name(of), ()) if last_name(of) else ():
@@ -233,3 +225,34 @@ def _assigned(program: Program, script: Script, of: ast.expr) -> Iterator[tuple[
                     known = True
             if known:
                 yield other, value
+
+
+def written_by_samples(program: Program) -> str:
+    """Where a method that makes samples writes into a file that it has not opened itself."""
+    makers = making(program)
+    for script, function in program.functions():
+        if function not in makers:
+            continue
+        own = stored_names(ast.Module(function.body, []))
+        for call in calls_in(function):
+            if any(_outlives(each, own) for each in _written_by(call)):
+                return script.at(call)
+    return ""
+
+
+def _written_by(call: ast.Call) -> Iterator[ast.expr]:
+    """The files that `call` writes into."""
+    match call.func:
+        case ast.Attribute(value=of, attr=name) if name in _WRITERS:
+            yield of
+        case ast.Name(id="print"):
+            yield from (each.value for each in call.keywords if each.arg == "file")
+        case ast.Attribute(attr="dump"):
+            yield from call.args[1:2]
+
+
+def _outlives(file: ast.expr, own: set[str]) -> bool:
+    """Whether it is an attribute, or a variable that the function does not set itself."""
+    if not isinstance(file, ast.Attribute | ast.Name) or last_name(file) in _SCREENS:
+        return False
+    return isinstance(file, ast.Attribute) or file.id not in own

@@ -1,15 +1,14 @@
-"""Where a program begins its random numbers anew for each epoch, always with the same: whoever
-draws them elsewhere draws others.
-"""
+"""Where a program begins its random numbers anew for each epoch, always with the same."""
 
 import ast
 from collections.abc import Collection, Iterator, Set
 
+from autotune.source.calls.writes import stored_in
 from autotune.source.loops.around_training import own_loops, running_within
 from autotune.source.named import calls_named
-from autotune.source.program import Program
+from autotune.source.program import Program, holds
 from autotune.source.reach import argument, calls_in, defaults_of, is_bound
-from autotune.source.script import Function, Script, covers, given_to, is_none, last_name
+from autotune.source.script import Function, Script, given_to, is_none, last_name
 
 _ALL = ("random", "numpy.random", "torch")
 # Which random numbers a function begins anew.
@@ -35,7 +34,7 @@ def seeded_anew(program: Program) -> dict[str, str]:
     if not outer:
         return {}
     ran = running_within(program, outer[:1]) - {node for loop in inner for node in ast.walk(loop)}
-    moving = {each for at in ast.walk(outer[0]) for each in _bound(at)}
+    moving = set(map(last_name, stored_in(ast.walk(outer[0]))))
     counted = (at.target for at in ran if isinstance(at, ast.AugAssign))
     moving |= {at.attr for at in counted if isinstance(at, ast.Attribute)}
     loaders = _loaders(program)
@@ -52,19 +51,14 @@ def seeded_anew(program: Program) -> dict[str, str]:
 
 
 def _loaders(program: Program) -> set[ast.Call]:
-    """The calls that build loaders, by their names; of those named as the one that was seen to
-    build the training's, that alone, and what may build it anew.
-    """
-    place = program.places.loader
+    """The calls that build loaders, by names; of the training's own name only those that do."""
     calls = [
         (script, call)
         for script, call in program.calls()
         if "loader" in last_name(call.func).lower()
     ]
     seen = [
-        (script, call)
-        for script, call in calls
-        if place is not None and script.path == place.path and covers(call, place.line)
+        (script, call) for script, call in calls if holds(script, call, [program.places.loader])
     ]
     names = {last_name(call.func) for _, call in seen}
     known = {each for script, call in seen for each in _known_by(script, call)}
@@ -76,9 +70,7 @@ def _loaders(program: Program) -> set[ast.Call]:
 
 
 def _known_by(script: Script, call: ast.Call) -> Iterator[tuple[object, ...]]:
-    """What another call has in common with `call` that builds the same loader anew: its statement
-    says the same, or gives the same variable or attribute its value.
-    """
+    """What a call shares with `call` that builds the same anew: statement, or variable."""
     statement = script.statement(call)
     yield (script.meaning(statement),)
     for target in getattr(statement, "targets", ()):
@@ -111,9 +103,7 @@ def _seeded(
 
 
 def _is_put_back(script: Script, call: ast.Call) -> bool:
-    """Whether the function round `call` reads how far the random numbers have come, and has them go
-    on from there in the end (`state = get_state()`, `set_state(state)`).
-    """
+    """Whether its function gets the random state, and sets it again in the end."""
     calls = [*calls_in(script.function(call) or script.tree)]
     states = {
         last_name(target)
@@ -145,9 +135,7 @@ def _moves(
     ran: Collection[ast.AST],
     moving: Collection[str],
 ) -> bool:
-    """Whether what `call` is given is another in each epoch: a variable or an attribute that the
-    loop over them sets, or an argument that its function is given such.
-    """
+    """Whether what `call` is given is another in each epoch, by a loop or its function's caller."""
     leaves = [at for each in given_to(call) for at in _leaves(each)]
     names = {at.id for at in leaves if isinstance(at, ast.Name)}
     if any(last_name(at) in moving for at in leaves):
@@ -170,9 +158,7 @@ def _is_left_none(
     ran: Collection[ast.AST],
     known: frozenset[Function] = frozenset(),
 ) -> bool:
-    """Whether the parameter `name` of `function` is None in whatever runs: nothing is given for it,
-    or a parameter of which the same holds.
-    """
+    """Whether the parameter `name` is None in all that runs: nothing is given, or such a one."""
     if not is_none(defaults_of(function).get(name)) or function in known:
         return False
     for by, each in _given(program, script, function, name, ran):
@@ -199,9 +185,3 @@ def _given(
 
 def _leaves(given: ast.expr) -> Iterator[ast.expr]:
     return (at for at in ast.walk(given) if isinstance(at, ast.Name | ast.Attribute))
-
-
-def _bound(node: ast.AST) -> Iterator[str]:
-    """The names that `node` gives a value."""
-    if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
-        yield last_name(node)

@@ -1,14 +1,18 @@
-"""Where a training sets what its samples are made by: workers read from copies of that, from the
-start of an epoch, or, where they live on, from the start.
-"""
+"""Where a training sets what its samples are made by, of which workers have copies."""
 
 import ast
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeGuard
 
-from autotune.source.calls.by_name import is_module, set_by_name
-from autotune.source.calls.writes import assigned, keys_set, shown_by, whole_of, written_into
+from autotune.source.calls.writes import (
+    assigned,
+    is_module,
+    keys_set,
+    set_by_name,
+    shown_by,
+    whole_of,
+    written_into,
+)
 from autotune.source.edits import Place
 from autotune.source.handed_on import gone_on_with, registered
 from autotune.source.loops.around_training import (
@@ -54,9 +58,7 @@ class Setting:
 
 
 class Training:
-    """What of `program` runs in its training, as far as names tell, and by the places at which
-    functions begin that were `seen` to run in its steps.
-    """
+    """What of `program` runs in its training, by names and by functions that were `seen` to."""
 
     def __init__(self, program: Program, seen: Collection[Place] = ()) -> None:
         self._program = program
@@ -68,9 +70,7 @@ class Training:
         self._meanwhile = meanwhile | running(program, gone_on_with(program, meanwhile))
 
     def sets_later(self, setting: Setting) -> str:
-        """Where what runs in the loop over epochs changes `setting`, by whatever name it has the
-        object or dict that it belongs to: file and line, "" where it is not seen to.
-        """
+        """Where what runs in the loop over epochs changes `setting`, by whatever name."""
         return _set_in(self._program, self._later, setting)
 
     def sets_meanwhile(self, setting: Setting) -> str:
@@ -93,9 +93,7 @@ def _set_in(program: Program, ran: set[ast.AST], setting: Setting) -> str:
 def _is_of_held_out(
     program: Program, ran: Collection[ast.AST], script: Script, node: ast.AST
 ) -> bool:
-    """Whether `node` sets something of its own object's in a method that what `ran` calls of none
-    but data on which models are only tried.
-    """
+    """Whether `node` sets its own object's in a method that is called of held-out data alone."""
     own = [at for at in assigned(node) if ast.unparse(at).startswith("self.")]
     method = script.function(node) if own else None
     if method is None or method.name.startswith("__"):
@@ -111,7 +109,8 @@ def _sets(program: Program, script: Script, node: ast.AST, setting: Setting) -> 
         keys = keys_set(node) if setting.keys else None
         if keys is not None and not keys & setting.keys:
             return False
-        memory = [at.value for at in assigned(node) if _is_memory(at)]
+        attributes = (at for at in assigned(node) if isinstance(at, ast.Attribute))
+        memory = [at.value for at in attributes if at.attr == "data"]  # a tensor gets another
         written = _meant(script, node, (*memory, *written_into(node)))
         return any(_is_it(program, script, at, setting) for at in written)
     targets = [*assigned(node)]
@@ -124,9 +123,7 @@ def _sets(program: Program, script: Script, node: ast.AST, setting: Setting) -> 
 
 
 def _meant(script: Script, node: ast.AST, written: Iterable[ast.expr]) -> Iterator[ast.expr]:
-    """What is `written` into in `node`, and what a variable among it shows a part of; what is added
-    to a single item of a table is a number.
-    """
+    """What is `written` into in `node`, and of what a variable among it shows a part."""
     for target in written:
         yield target
         if isinstance(target, ast.Name):
@@ -135,15 +132,8 @@ def _meant(script: Script, node: ast.AST, written: Iterable[ast.expr]) -> Iterat
                     yield whole_of(value)
 
 
-def _is_memory(target: ast.expr) -> TypeGuard[ast.Attribute]:
-    """Whether it is `table.data`, by which a tensor gets other memory."""
-    return isinstance(target, ast.Attribute) and target.attr == "data"
-
-
 def _sets_by_name(program: Program, script: Script, node: ast.AST, setting: Setting) -> bool:
-    """Whether it is `setattr(schedule, "level", ...)`, or sets an attribute whose name only a run
-    knows: `setattr(schedule, name, ...)`, `vars(schedule).update(...)`.
-    """
+    """Whether it is `setattr(schedule, "level", ...)`, or sets what only a run can name."""
     if not setting.kinds and setting.scope != MODULE:
         return False
     for owner, name in set_by_name(node):
@@ -181,9 +171,7 @@ def _hands_on(program: Program, script: Script, node: ast.AST, setting: Setting)
 
 
 def _changes(program: Program, call: ast.Call, given: ast.expr, known: frozenset[str]) -> bool:
-    """Whether a function of the program's that `call` may be one of changes what is in `given`, or
-    hands it on to one that does.
-    """
+    """Whether an own function that `call` may be of changes what is in `given`, or hands it on."""
     name = last_name(call.func)
     for at, function in functions_named(program, name) if name not in known else ():
         names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
@@ -211,9 +199,7 @@ def _parts_of(function: Function, own: Collection[str]) -> set[str]:
 
 
 def _is_it(program: Program, script: Script, target: ast.expr, setting: Setting) -> bool:
-    """Whether `target` is `setting`; what an object sets as it is made is its own, as is what it
-    changes while it makes a sample, which is looked at where samples are compared.
-    """
+    """Whether `target` is `setting`, and not as its object is made or makes a sample."""
     match target:
         case ast.Name(id=name):
             return name == setting.name and is_variable(script, target, setting.scope)

@@ -1,15 +1,17 @@
-"""What a short number format loses without an error, and beyond the steps that are compared: small
-chances, and what moves on by small steps.
-"""
+"""What a short number format loses beyond the compared steps: small chances, steps and errors."""
 
 import ast
+import re
 from collections.abc import Iterator, Set
 
-from autotune.source.named import values_by_name
-from autotune.source.program import Program
+from autotune.source.calls.writes import stored_in
+from autotune.source.loops.around_training import loops_of_training, running_within
+from autotune.source.loops.beginnings import ending_tests
+from autotune.source.named import option_defaults, values_by_name
+from autotune.source.program import Program, first_of
 from autotune.source.reach import calls_in
 from autotune.source.refusals.kept_inside import FORWARD, forward_methods, kept_in, may_be_short
-from autotune.source.script import Function, last_name, stored_names, straight
+from autotune.source.script import Function, Script, last_name, stored_names, straight
 
 # Random numbers in [0, 1) in the format of what they are drawn for; bfloat16 has those of 256.
 _LIKE = frozenset(("rand_like", "uniform_"))
@@ -18,12 +20,19 @@ _FLOAT32 = frozenset(("FloatTensor", "Tensor", "empty", "zeros", "ones"))
 # What keeps numbers from 0 and 1.
 _BOUNDING = frozenset(("clamp", "clamp_", "clamp_min", "clip", "add", "maximum"))
 _OFTEN = 1 / 32  # what bfloat16 takes to be up to an eighth more
+# Of float32. What rounds to no number of it is zero in it with denormal ones, too.
+_SMALLEST, SMALLEST_NORMAL = 2.0**-150, 2.0**-126
+ZERO_IN_BFLOAT16 = 2.0**-134  # what is smaller
+_ERROR = re.compile(
+    r"loss|mse|resid|objective|(^|_)(err(or)?s?|mae|cost|diff|grad|norm)(_|$)", re.IGNORECASE
+)
+# bfloat16 gives 8 bits of a number: rounded so, outputs of around 1 leave a squared error of some
+# millionths by themselves. An error that need be no smaller than this is reached in it too.
+_COARSE = 1e-2
 
 
 def rare_chance(program: Program) -> str:
-    """Where a model compares random numbers in the format of its activations with what may be a
-    small chance, or takes their logarithm: file and line, "" where it does not.
-    """
+    """Where a model compares random numbers in a short format with a small chance, or logs them."""
     for script in program.scripts.values():
         for method in forward_methods(script) if any(at in script.text for at in _LIKE) else ():
             kind = next(script.ancestors(method))
@@ -35,9 +44,7 @@ def rare_chance(program: Program) -> str:
 
 
 def _outermost(program: Program) -> set[str]:
-    """The classes by whose names the models are built that the training was seen to call: what
-    these are given is in float32.
-    """
+    """The classes of the models that the training calls: what these are given is float32."""
     names = {each.callee.rpartition(".")[2] for each in program.places.outputs}
     return {
         last_name(_built(value))
@@ -112,10 +119,7 @@ def _is_often(value: ast.expr) -> bool:
 
 
 def running_values(program: Program, *, on_a_gpu: bool) -> str:
-    """Where a module moves on by a step what it has kept of an earlier forward pass in the format
-    of autocast, as a running mean that began as the first batch's: file and line, "" where none
-    does.
-    """
+    """Where a module moves on by a step what it keeps in the format of autocast."""
     for script in program.scripts.values():
         for method in forward_methods(script):
             kept = [(name, value) for name, value in kept_in(method)]
@@ -140,3 +144,83 @@ def _moves_on(value: ast.expr, name: str) -> bool:
     if isinstance(value, ast.BinOp):
         return _mentions(value, name)
     return any(last_name(call.func) == "lerp" and _mentions(call, name) for call in calls_in(value))
+
+
+def denormal_constant(program: Program, below: float = SMALLEST_NORMAL) -> str:
+    """Where the program has one, `below` this: taken for zero, it would keep nothing finite."""
+    return first_of(
+        (script, at)
+        for script, at in program.nodes()
+        if isinstance(at, ast.Constant) and isinstance(at.value, float)
+        if _SMALLEST <= at.value < below
+        if not (below == ZERO_IN_BFLOAT16 and _is_added_to_float32(script, at))
+    )
+
+
+def _is_added_to_float32(script: Script, number: ast.expr) -> bool:
+    """Whether it is added to what is cast to float32 there: autocast leaves sums in that."""
+    match next(script.ancestors(number), None):
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            other = right if left is number else left
+        case _:
+            return False
+    match other:
+        case ast.Call(func=ast.Attribute(attr="float"), args=[], keywords=[]):
+            return True
+        case ast.Call(func=ast.Attribute(attr="to"), args=[dtype]):
+            return last_name(dtype) in ("float32", "float")
+    return False
+
+
+def small_error(program: Program) -> str:
+    """Where the training ends once its error, or that's change, is below a number that stays."""
+    inner, outer = loops_of_training(program)
+    ran = running_within(program, [*inner, *outer])
+    moved = set(map(last_name, stored_in(at for _, at in program.nodes() if at in ran)))
+    for script in program.scripts.values():
+        for loop in (at for at in script.nodes if at in inner or at in outer):
+            for test, ends in ending_tests(script, loop):
+                for compared in ast.walk(test):
+                    if isinstance(compared, ast.Compare) and _is_of_an_error(
+                        program, script, compared, moved, ends=ends
+                    ):
+                        return script.at(compared)
+    return ""
+
+
+def _is_of_an_error(
+    program: Program, script: Script, compared: ast.Compare, moved: Set[str], *, ends: bool
+) -> bool:
+    """Whether `compared` holds (or, of a `while`, does no more) once an error is below a bound."""
+    left, right = compared.left, compared.comparators[0]
+    below = isinstance(compared.ops[0], ast.Lt | ast.LtE)
+    above = isinstance(compared.ops[0], ast.Gt | ast.GtE)
+    if not (below or above):
+        return False
+    error, bound = (left, right) if below is ends else (right, left)
+    named = _names(error)
+    goes_on = not moved.isdisjoint(named) or any(isinstance(at, ast.Call) for at in ast.walk(error))
+    if not any(map(_ERROR.search, named)) or "len" in named or not goes_on:
+        return False
+    computed = any(isinstance(at, ast.Call | ast.Subscript) for at in ast.walk(bound))
+    if computed or not moved.isdisjoint(_names(bound)):  # of the best so far, or of a moment ago
+        return False
+    size = _size(program, script, bound)
+    return size is None or 0 < size < _COARSE
+
+
+def _names(value: ast.expr) -> list[str]:
+    return [last_name(at) for at in ast.walk(value) if isinstance(at, ast.Name | ast.Attribute)]
+
+
+def _size(program: Program, script: Script, bound: ast.expr) -> float | None:
+    """The number that `bound` is, by itself, its one value, or an option's default, else None."""
+    match bound:
+        case ast.Constant(value=int() | float() as number):
+            return float(number)
+        case ast.Name(id=name) if len(given := script.binds(name)) == 1:
+            return _size(program, script, given[0]) if not isinstance(given[0], ast.Name) else None
+        case ast.Attribute(attr=name):
+            defaults = [value for _, value in option_defaults(program, name)]
+            return _size(program, script, defaults[0]) if len(defaults) == 1 else None
+    return None

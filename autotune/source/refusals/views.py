@@ -1,14 +1,11 @@
-"""Where a program does with tensors what is only done in the usual order of their dimensions: views
-them beyond what training runs, saves them with safetensors, or reads their memory. With channels
-last it would fail there, or come to something else.
-"""
+"""Where a program views, saves or reads tensors as only the usual order of dimensions allows."""
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from autotune.source.loops.around_training import own_loops, running
 from autotune.source.loops.stages import later_stages
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.reach import calls_in
 from autotune.source.refusals.gathering import is_merged
 from autotune.source.script import Function, Script, given_to, last_name, names_in, stored_names
@@ -30,10 +27,7 @@ _SAME = ("data", "grad", "detach", "cpu", "clone", "abs", "float")
 
 
 def viewed_later(program: Program) -> str:
-    """Where weights are viewed with their dimensions merged, or a method or a branch of a model's
-    class does that, which training does not run, or what it only comes to at some epoch or step:
-    file and line, "" where none is seen.
-    """
+    """Where weights are viewed merged, or a model's class does so out of the steps that came."""
     loops, _ = own_loops(program)
     if not loops:
         return ""
@@ -55,9 +49,7 @@ def viewed_later(program: Program) -> str:
 
 
 def _viewed_in_stages(program: Program, loops: Sequence[ast.AST]) -> Iterator[str]:
-    """Where that is done by what only a later stage of the training runs, but to what its loops
-    take from their loaders.
-    """
+    """Where only a later stage of the training does that, but to what its loops are given."""
     given = {name for at in loops if isinstance(at, ast.For) for name in stored_names(at.target)}
     for _, stage in later_stages(program):
         blocks = [*stage.body, *stage.orelse] if isinstance(stage, ast.If) else []
@@ -73,15 +65,12 @@ def _viewed_in_stages(program: Program, loops: Sequence[ast.AST]) -> Iterator[st
 
 
 def saved_in_order(program: Program) -> str:
-    """Where tensors are saved with safetensors, which refuses what lies in another order: file and
-    line, "" where none are, or only such as were put in order in the same call.
-    """
-    places = (
-        script.at(call)
+    """Where tensors are saved with safetensors that were not put in order in the same call."""
+    return first_of(
+        (script, call)
         for script, call in program.calls()
         if script.qualified(call.func) in _SAFETENSORS and not _is_put_in_order(script, call)
     )
-    return next(places, "")
 
 
 def _is_put_in_order(script: Script, call: ast.Call) -> bool:
@@ -89,19 +78,16 @@ def _is_put_in_order(script: Script, call: ast.Call) -> bool:
     values: list[ast.AST] = [call]
     match call.args:
         case [ast.Name(id=name), *_]:
-            around = script.function(call)
-            values += [at for at in script.binds(name) if script.function(at) is around]
+            values += script.binds(name, beside=call)
     return any(last_name(each.func) == "contiguous" for at in values for each in calls_in(at))
 
 
 def read_as_it_lies(program: Program) -> str:
-    """Where the memory of tensors is read whatever the order that they are in, or by strides that
-    training does not come to or that the program makes up: file and line, "" where it is not.
-    """
+    """Where the memory of tensors is read in whatever order, or by strides that are made up."""
     loops, _ = own_loops(program)
     ran = running(program, loops)
-    places = (
-        script.at(call)
+    return first_of(
+        (script, call)
         for script, call in program.calls()
         if _is_read(script, call)
         or (
@@ -110,26 +96,20 @@ def read_as_it_lies(program: Program) -> str:
             and (call not in ran or _makes_up(script, call))
         )
     )
-    return next(places, "")
 
 
 def _makes_up(script: Script, call: ast.Call) -> bool:
-    """Whether `call`, which gives strides, is given none that a tensor was asked for, nor a tensor
-    that was put in order: a term of a loss by the wrong elements may be too small to be seen in it.
-    """
+    """Whether `call` is given no strides that a tensor was asked for, nor a tensor in order."""
     given = [call.func, *given_to(call)]
     names = set[str]().union(*map(names_in, given))
-    around = script.function(call) or script.tree
-    given += (
-        at.value
-        for at in ast.walk(around)
-        if isinstance(at, ast.Assign) and not names.isdisjoint(_bound(at))
-    )
+    given += _values(script.function(call) or script.tree, names)
     return not any(last_name(each.func) in _ORDERED for at in given for each in calls_in(at))
 
 
-def _bound(assignment: ast.Assign) -> set[str]:
-    return set[str]().union(*map(names_in, assignment.targets))
+def _values(around: ast.AST, names: Set[str]) -> list[ast.expr]:
+    """What is assigned `around` to what has one of `names` in it."""
+    given = (at for at in ast.walk(around) if isinstance(at, ast.Assign))
+    return [at.value for at in given if names & set[str]().union(*map(names_in, at.targets))]
 
 
 def _is_read(script: Script, call: ast.Call) -> bool:
@@ -163,9 +143,7 @@ def _is_of_weights(call: ast.Call, weights: set[ast.AST]) -> bool:
 
 
 def _named_weights(script: Script) -> set[ast.AST]:
-    """Where a weight goes by the name that a loop over weights gives it, or a function that is
-    mapped over them.
-    """
+    """Where a weight has the name that a loop over weights, or a `map`, gives it."""
     found = set[ast.AST]()
     for node in script.nodes:
         inside: ast.AST = node
@@ -199,12 +177,7 @@ def _is_of_the_outcome(script: Script, call: ast.Call) -> bool:
     function = script.function(call)
     if function is None or not isinstance(call.func, ast.Attribute):
         return False
-    names = names_in(call.func.value)
-    given = [
-        at.value
-        for at in ast.walk(function)
-        if isinstance(at, ast.Assign) and not names.isdisjoint(_bound(at))
-    ]
+    given = _values(function, names_in(call.func.value))
     made = (each for at in (call.func.value, *given) for each in calls_in(at))
     return any(ast.unparse(each.func) in ("self", "self.forward") for each in made)
 

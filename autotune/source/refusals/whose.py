@@ -16,9 +16,7 @@ _MAKING = frozenset(("__getitem__", "__getitems__", "__iter__", "__next__", "__c
 def is_attribute(
     program: Program, around: list[ast.AST], target: ast.Attribute, kinds: Collection[str]
 ) -> bool:
-    """Whether `target`, which stands in `around`, belongs to an object of `kinds` that is there
-    already, and does not make a sample just then.
-    """
+    """Whether `target` is of an object of `kinds` that is there already, and makes no sample."""
     functions = {at.name for at in around if isinstance(at, Function)}
     if "__init__" in functions:
         return False
@@ -32,10 +30,7 @@ def is_attribute(
 
 
 def is_of_another(program: Program, owner: ast.expr, kinds: Collection[str]) -> bool:
-    """Whether `owner` is another of the program's classes, or all that it gives to variables and
-    attributes of that name are objects of other classes: of its own, or, of an object of a
-    library's, of any by their names.
-    """
+    """Whether `owner` is another own class, or is only given objects of others than `kinds`."""
     classes = {kind.name for _, kind in program.classes()}
     if isinstance(owner, ast.Name) and owner.id in classes:
         return owner.id not in kinds
@@ -83,9 +78,7 @@ def _initializers(program: Program, kind: ast.ClassDef) -> set[str]:
 
 
 def is_variable(script: Script, name: ast.Name, scope: str) -> bool:
-    """Whether `name` is that variable of `scope`; of a variable that a function reads, but has not
-    itself, only that it is a module's or that of a function round it.
-    """
+    """Whether `name` is that variable of `scope`, or at least of a module or function round it."""
     if not scope:
         return False
     around = [at for at in script.ancestors(name) if isinstance(at, Function)]

@@ -14,17 +14,16 @@ from autotune.source.calls.keywords import given_value, operand, set_argument
 from autotune.source.calls.spreads import holder_of, may_hide
 from autotune.source.edits import Accumulate
 from autotune.source.insertions import at_top, under
-from autotune.source.loops.exits import put_off
 from autotune.source.loops.late_terms import late_term
 from autotune.source.loops.lengths import counts_batches
-from autotune.source.loops.loop import TrainingLoop
+from autotune.source.loops.loop import TrainingLoop, put_off
 from autotune.source.loops.loss import adds_up_at
 from autotune.source.loops.other_loaders import builds_several, other_loaders, wrapper_of
 from autotune.source.loops.training_loop import training_loop
 from autotune.source.places import Call, loader_call, step_call
-from autotune.source.program import Change, Program
-from autotune.source.rewrites.scaler import is_scaled
-from autotune.source.script import covers, is_none
+from autotune.source.program import Change, Program, holds, replacing, wrapping
+from autotune.source.rewrites.scaler import is_scaled, loss_as
+from autotune.source.script import is_none
 
 _STACKING = ("default_collate", "default_data_collator")  # torch's own, and transformers'
 _NAMES = ("micro_step", "micro_size", "samples_left", "group_size", "share")
@@ -84,9 +83,9 @@ def _accumulates_already(program: Program, steps: int, hand_step: str) -> bool:
     Raises:
         Refusal: it steps after some of them, as another count has it.
     """
-    step, backward = step_call(program, hand_step), program.places.backward
+    step = step_call(program, hand_step)
     for holder in step.script.statements_to(step.node):
-        if backward and backward.path == step.script.path and covers(holder, backward.line):
+        if holds(step.script, holder, [program.places.backward]):
             return False  # what is round both says nothing of one without the other
         if not isinstance(holder, ast.If):
             continue
@@ -136,10 +135,7 @@ def _check_meaning(program: Program, loop: TrainingLoop, call: Call, hand_step: 
 
 
 def _collates(call: Call) -> bool:
-    """Whether the loader may put its batches together by more than stacking: a mix of samples that
-    is drawn for each batch, padding to its longest. The patch asks for smaller batches, and does
-    not split those that were vetted.
-    """
+    """Whether batches may be more than stacked: smaller ones may then be no parts of the whole."""
     value = given_value(call, "collate_fn", LOADER)
     if value is None:
         return may_hide(call, "collate_fn")
@@ -225,9 +221,7 @@ def _loop_changes(loop: TrainingLoop, steps: int, drops_last: bool) -> list[Chan
 
 
 def _weighing(loader: str, index: str, steps: int, names: Sequence[str]) -> list[str]:
-    """Lines that give the last of `names` its value: this micro-batch's samples over those of its
-    group.
-    """
+    """Lines that give the last of `names` this micro-batch's share of its group's samples."""
     size, left, group, share = names
     return [
         f"{size} = {loader}.batch_size",
@@ -244,16 +238,9 @@ def _counted(loop: TrainingLoop, index: str) -> list[Change]:
     bare = isinstance(target, ast.Tuple) and script.start(target) == script.start(target.elts[0])
     if bare:
         code = f"({code})"
-    ends = [script.start(source), script.end(source)]
     return [
-        Change(
-            path=script.path,
-            start=script.start(target),
-            end=script.end(target),
-            text=f"{index}, {code}",
-        ),
-        Change(path=script.path, start=ends[0], end=ends[0], text="enumerate("),
-        Change(path=script.path, start=ends[1], end=ends[1], text=")"),
+        replacing(script, target, f"{index}, {code}"),
+        *wrapping(script, source, "enumerate(", ")"),
     ]
 
 
@@ -263,9 +250,5 @@ def _weighed(backward: Call, weight: str) -> list[Change]:
     assert isinstance(function, ast.Attribute)
     if is_scaled(backward) and isinstance(function.value, ast.Call):
         loss = function.value.args[0]
-        text = f"{operand(script, loss)} {weight}"
-        return [Change(path=script.path, start=script.start(loss), end=script.end(loss), text=text)]
-    start = script.start(backward.node)
-    dot = script.text.rindex(".", start, script.end(function))
-    text = f"({operand(script, function.value)} {weight})"
-    return [Change(path=script.path, start=start, end=dot, text=text)]
+        return [replacing(script, loss, f"{operand(script, loss)} {weight}")]
+    return [loss_as(backward, f"({operand(script, function.value)} {weight})")]

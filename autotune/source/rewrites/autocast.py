@@ -17,9 +17,13 @@ from autotune.source.program import Change, Forbidden, Program, Refusal
 from autotune.source.refusals.arrays import given_to_numpy
 from autotune.source.refusals.gathering import SAME_FORMAT, kept_outcome
 from autotune.source.refusals.mixed_formats import put_in_a_branch
-from autotune.source.refusals.short_numbers import rare_chance, running_values
-from autotune.source.refusals.small_numbers import ZERO_IN_BFLOAT16, denormal_constant
-from autotune.source.refusals.tolerances import small_error
+from autotune.source.refusals.short_numbers import (
+    ZERO_IN_BFLOAT16,
+    denormal_constant,
+    rare_chance,
+    running_values,
+    small_error,
+)
 from autotune.source.rewrites.outputs import model_calls, outputs_in_float32
 from autotune.source.rewrites.scaler import scaler_by_hand, with_scaler
 from autotune.source.script import Script, last_name
@@ -69,9 +73,7 @@ def autocast(program: Program, edit: Autocast) -> Program:
 
 
 def _check_bfloat16(program: Program, edit: Autocast, hand_step: str) -> None:
-    """Refuse where NumPy would be given bfloat16 that a module keeps, or what bfloat16 loses shows
-    in no loss so soon: at an epoch's end, perhaps, where no run that is timed comes.
-    """
+    """Refuse where NumPy would be given bfloat16, or what it loses shows in no loss so soon."""
     if edit.dtype != "bfloat16":
         return
     on_a_gpu = edit.device_type == "cuda"
@@ -164,7 +166,7 @@ def _existing(span: Span, edit: Autocast, hand_step: str) -> Call | None:
     for context in (item.context_expr for at in opened for item in at.items):
         if isinstance(context, ast.Call) and _is_autocast(context):
             found.append(Call(script=script, node=context, what="autocast"))
-            if not _is_torchs(found[-1]):
+            if not script.qualified(context.func).startswith("torch."):
                 reason = f"forward runs under {script.code(context)}, not seen to be torch's own"
                 raise found[-1].refusal(reason, hand_step)
         elif _may_be_autocast(script, script.binds(last_name(context))):
@@ -233,10 +235,6 @@ def _signature(call: Call) -> Signature:
 
 def _is_autocast(context: ast.expr) -> bool:
     return isinstance(context, ast.Call) and last_name(context.func) == "autocast"
-
-
-def _is_torchs(call: Call) -> bool:
-    return call.script.qualified(call.node.func).startswith("torch.")
 
 
 def _is_on(call: Call) -> bool:

@@ -17,9 +17,8 @@ from autotune.source.loops.drawn_again import draws_again
 from autotune.source.loops.other_loaders import builds_several
 from autotune.source.program import Change, Forbidden, Program
 from autotune.source.refusals.dataset_changes import changed_later, changed_meanwhile
-from autotune.source.refusals.run_anew import run_anew
-from autotune.source.refusals.thread_counts import counted_by_workers
-from autotune.source.refusals.working_directory import changed_directory
+from autotune.source.refusals.own_process import counted_by_workers
+from autotune.source.refusals.workers import changed_directory, run_anew
 
 # A function that builds the loaders of training, validation and test; more are another matter.
 MOST_OTHERS = 3
@@ -71,9 +70,7 @@ def _refuse_to_keep_workers(program: Program, at: Building, hand_step: str) -> N
 
 
 def _refuse_workers(program: Program, at: Building, edit: LoaderArgument, hand_step: str) -> None:
-    """Raises Refusal where workers, who read ahead and from copies, would deliver other samples, or
-    would be the program once more.
-    """
+    """Raises Refusal where workers would deliver other samples, or be the program once more."""
     if not edit.had_workers and (changed := changed_meanwhile(program, at)):
         what = f"what the loop may change of the dataset at {changed}"
         reason = f"workers, which make samples ahead, would see {what} too late or not at all"
@@ -112,9 +109,7 @@ def _dropped(at: Building, name: str, hand_step: str) -> list[Change]:
 
 
 def overridden(program: Program, edit: LoaderArgument) -> str:
-    """The code that gives the training DataLoader its `edit.name`, "" where that is a constant or
-    there is none: once `edit` is made, what it reads (an option, a configuration) is not asked.
-    """
+    """The code of the DataLoader's `edit.name`, no longer asked then; "" where it is constant."""
     at = building(program, edit.name, "")
     value = given_value(at.call, edit.name, at.signature)
     code = at.signature.defaults.get(edit.name, "") if value is None else at.call.script.code(value)

@@ -9,10 +9,11 @@ from autotune.source.edits import Place
 from autotune.source.loops.loss import BACKWARDS
 from autotune.source.named import calls_by_name
 from autotune.source.places import Call, copy_calls, zero_grad_call
-from autotune.source.program import Change, Forbidden, Program, Refusal
+from autotune.source.program import Change, Forbidden, Program, Refusal, holds
+from autotune.source.reach import calls_in
 from autotune.source.refusals.left_out import left_out
 from autotune.source.refusals.own_gradients import cleared_ones_read
-from autotune.source.script import covers, last_name, parameters
+from autotune.source.script import last_name, parameters
 
 _COPY_BY_HAND = "x.to(device, non_blocking=True)"
 _COPY = Signature(defaults={})
@@ -96,17 +97,14 @@ def _moves_models(program: Program, call: Call) -> bool:
 
 
 def _goes_anywhere(program: Program, call: Call) -> bool:
-    """Whether the copy is to a device that its function is given, outside of what trains: it may be
-    the way back to the host as well, where nothing waits for the copy.
-    """
+    """Whether it copies to a device that its function is given: it may be the way back, too."""
     function = call.script.function(call.node)
     named = [each.value for each in call.node.keywords if each.arg == "device"]
     target = next(iter([*call.node.args, *named]), None)
     if function is None or not isinstance(target, ast.Name):
         return False
     given = set(parameters(function))
-    inside = [at for at in ast.walk(function) if isinstance(at, ast.Call)]
-    trains = any(last_name(at.func) in BACKWARDS for at in inside)
+    trains = any(last_name(at.func) in BACKWARDS for at in calls_in(function))
     return target.id in given and not (trains or _is_in_training_loop(program, call))
 
 
@@ -114,12 +112,8 @@ def _is_in_training_loop(program: Program, call: Call) -> bool:
     """Whether a loop round the copy holds forward or backward as well."""
     script = call.script
     loops = [at for at in script.ancestors(call.node) if isinstance(at, ast.For | ast.While)]
-    return any(
-        covers(loop, place.line)
-        for place in (program.places.forward, program.places.backward)
-        for loop in loops
-        if place is not None and place.path == script.path
-    )
+    places = (program.places.forward, program.places.backward)
+    return any(holds(script, loop, places) for loop in loops)
 
 
 def zero_grad_to_none(program: Program) -> Program:

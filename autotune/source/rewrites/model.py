@@ -15,6 +15,7 @@ from autotune.source.places import Call, optimizer_call
 from autotune.source.program import Change, Program, Refusal
 from autotune.source.refusals.changed_model import check_program, check_uses
 from autotune.source.script import (
+    COMPREHENSIONS,
     Script,
     first_line,
     parameters,
@@ -56,9 +57,7 @@ def _optimizers_of(program: Program, edit: ModelStatement) -> list[int]:
 
 
 def _is_of_another_class(program: Program, edit: ModelStatement, index: int) -> bool:
-    """Whether the model of this optimizer is seen to be built as one of another class of the
-    program's than that which `edit` is for.
-    """
+    """Whether this optimizer's model is seen to be of another own class than `edit` is for."""
     if not (edit.of and program.places.more_optimizers):
         return False
     try:
@@ -86,10 +85,13 @@ def _one_model_statement(program: Program, edit: ModelStatement, index: int) -> 
     _check_room(call, hand_step)
     own = snippet(script, edit.code.replace("{model}", name))
     _check_rebinding(call, name, own.code, hand_step)
-    if any(_stands_before(script, call.statement, code) for code in _spellings(own.code, name)):
+    variables = sorted(stored_names(parse(own.code)) - {name})
+    second = _renamed(own.code, {each: _SECOND_CHOICE + each for each in variables})
+    if any(_stands_before(script, call.statement, code) for code in (own.code, second)):
         return program
     check_uses(program, edit, call, model, hand_step)
-    own = replace(own, code=_with_free_names(script, own.code, name))
+    free = {each: script.free_name(each, _SECOND_CHOICE + each) for each in variables}
+    own = replace(own, code=_renamed(own.code, free))
     first = first_line(call.statement)
     try:
         imports = imports_added(script, [*edit.imports, *own.imports], until=first)
@@ -196,9 +198,7 @@ def _function_added(call: Call, code: str, hand_step: str) -> list[Change]:
 
 
 def _is_self(program: Program, call: Call, name: str) -> bool:
-    """Whether the class that `call` stands in is called `name`, or one of that name derives from
-    it, over others or not.
-    """
+    """Whether the class that `call` stands in is `name`, or one that it derives from."""
     around = call.script.class_round(call.node)
     inside = around.name if around else ""
     classes = classes_of(program)
@@ -207,9 +207,7 @@ def _is_self(program: Program, call: Call, name: str) -> bool:
 
 
 def _may_be_a_part(model: ast.expr, called: Collection[str]) -> bool:
-    """Whether `model` is an attribute of a variable (`net.fc`) and nothing that the file calls goes
-    by its name.
-    """
+    """Whether `model` is a variable's attribute (`net.fc`), and nothing called has its name."""
     if not isinstance(model, ast.Attribute) or not called:
         return False
     own = root_name(model) == "self"
@@ -222,7 +220,7 @@ def _check_room(call: Call, hand_step: str) -> None:
     for holder in script.ancestors(call.node):
         if holder is statement:
             break
-        if isinstance(holder, ast.Lambda | ast.ListComp | ast.DictComp | ast.GeneratorExp):
+        if isinstance(holder, ast.Lambda | COMPREHENSIONS):
             reason = "the optimizer is built inside a lambda or comprehension"
             raise call.refusal(reason, hand_step)
     simple = isinstance(statement, ast.Assign | ast.AnnAssign | ast.Return | ast.Expr)
@@ -238,24 +236,6 @@ def _check_rebinding(call: Call, name: str, code: str, hand_step: str) -> None:
     if name in stored_names(parse(code)):
         reason = f"{name} is a parameter of {function.name}(): its caller would keep the old model"
         raise call.refusal(reason, hand_step)
-
-
-def _own_variables(code: str, model: str) -> list[str]:
-    """The variables that `code` binds, but for the model itself."""
-    return sorted(stored_names(parse(code)) - {model})
-
-
-def _spellings(code: str, model: str) -> list[str]:
-    """`code` as it may stand in a file that uses the names of its variables, and in one that does
-    not.
-    """
-    own = _own_variables(code, model)
-    return [code, _renamed(code, {name: _SECOND_CHOICE + name for name in own})]
-
-
-def _with_free_names(script: Script, code: str, model: str) -> str:
-    own = _own_variables(code, model)
-    return _renamed(code, {name: script.free_name(name, _SECOND_CHOICE + name) for name in own})
 
 
 def _renamed(code: str, names: dict[str, str]) -> str:

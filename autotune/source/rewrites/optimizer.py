@@ -13,13 +13,11 @@ from autotune.source.calls.keywords import (
 from autotune.source.edits import OptimizerArgument
 from autotune.source.insertions import before
 from autotune.source.places import OPTIMIZERS, Call, optimizer_call
-from autotune.source.program import Change, Forbidden, Program, Refusal
+from autotune.source.program import Change, Forbidden, Program, Refusal, replacing
 from autotune.source.reach import calls_in
 from autotune.source.refusals.loads import loads_of
-from autotune.source.refusals.moments import is_any_reordered
 from autotune.source.refusals.own_gradients import gradients_read, turned_gradients
-from autotune.source.refusals.own_state import counted_anew, extended, forgotten, joined
-from autotune.source.refusals.relaid import relaid
+from autotune.source.refusals.own_state import counted_anew, extended, forgotten, joined, relaid
 from autotune.source.script import Function, last_name, root_name
 
 _OPTIMIZER = Signature(defaults={"fused": "None", "foreach": "None"})
@@ -52,7 +50,8 @@ def optimizer_argument(program: Program, edit: OptimizerArgument) -> Program:
         _refuse_read_gradients(program, calls)
     if not is_fused:
         return built
-    if is_any_reordered(program):  # a checkpoint of before has its averages in the usual order
+    names = (node.attr for _, node in program.nodes() if isinstance(node, ast.Attribute))
+    if "channels_last" in names:  # a checkpoint of before has its averages in the usual order
         return built
     told = (change for load in loads_of(program, calls) for change in _told(program, load))
     return _built(program.changed(told), edit)
@@ -112,9 +111,7 @@ def _refuse_read_gradients(program: Program, calls: Sequence[Call]) -> None:
 
 
 def _writes_gradients(call: Call) -> bool:
-    """Whether torch's `foreach` implementation of what `call` builds changes gradients in place
-    (torch.optim's `_multi_tensor_sgd` and the like, of torch 2.13), or may.
-    """
+    """Whether torch's `foreach` form of what `call` builds may change gradients in place (2.13)."""
     name = last_name(call.node.func)
     nesterov = next((each.value for each in call.node.keywords if each.arg == "nesterov"), None)
     asked = nesterov is not None and not (isinstance(nesterov, ast.Constant) and not nesterov.value)
@@ -201,9 +198,8 @@ def _told(program: Program, load: Call) -> list[Change]:
     simple = isinstance(statement, ast.Expr | ast.Assign) and statement.value is load.node
     if not (simple and script.owns_its_lines(statement)):
         raise _no_room(program, load, [*lines, *([] if named else [f"load_state_dict({name})"])])
-    start, end = script.start(state), script.end(state)
-    handed = Change(path=script.path, start=start, end=end, text=name)
-    return [before(script, statement, lines), *([] if named else [handed])]
+    handed = [] if named else [replacing(script, state, name)]
+    return [before(script, statement, lines), *handed]
 
 
 def _no_room(program: Program, load: Call, lines: list[str]) -> Refusal:

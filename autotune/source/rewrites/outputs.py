@@ -4,7 +4,7 @@ import ast
 
 from autotune.source.edits import OutputPlace
 from autotune.source.insertions import Snippet, defined_after_imports, imports_added, snippet
-from autotune.source.program import Change, Program
+from autotune.source.program import Change, Program, wrapping
 from autotune.source.script import Script, covers, last_name
 
 _NAME, _SECOND_CHOICE = "in_float32", "outputs_in_float32"
@@ -58,11 +58,11 @@ def _widened(program: Program, script: Script) -> list[Change]:
         for call in calls
         if all(each.tensors and each.single for each in _given(program, script, call))
     ]
-    changes = [_as_method(script, call) for call in plain]
+    changes = [change for call in plain for change in wrapping(script, call, "", ".float()")]
     if not (found := [call for call in calls if call not in plain]):
         return changes
     name, made = _function(script)
-    changes += [change for call in found for change in _inside(script, call, name)]
+    changes += [change for call in found for change in wrapping(script, call, f"{name}(", ")")]
     if not _defines(script, made):
         first = min(call.lineno for call in found)
         changes += imports_added(script, made.imports, until=first)
@@ -91,17 +91,3 @@ def _function(script: Script) -> tuple[str, Snippet]:
 def _defines(script: Script, made: Snippet) -> bool:
     (own,) = ast.parse(made.code).body
     return any(ast.dump(own) == ast.dump(at) for at in script.tree.body)
-
-
-def _as_method(script: Script, call: ast.Call) -> Change:
-    """`call`, which gives one tensor: what is float32 stays what it is."""
-    end = script.end(call)
-    return Change(path=script.path, start=end, end=end, text=".float()")
-
-
-def _inside(script: Script, call: ast.Call, name: str) -> list[Change]:
-    start, end = script.start(call), script.end(call)
-    return [
-        Change(path=script.path, start=start, end=start, text=f"{name}("),
-        Change(path=script.path, start=end, end=end, text=")"),
-    ]

@@ -8,7 +8,7 @@ from autotune.source.insertions import defined_after_imports, imports_added, sni
 from autotune.source.loops.condition import code_in, given_code
 from autotune.source.loops.iteration import loader_of
 from autotune.source.places import Call, backward_call, copy_calls
-from autotune.source.program import Change, Forbidden, Program, Refusal
+from autotune.source.program import Forbidden, Program, Refusal, wrapping
 from autotune.source.refusals.batch_uses import asks_kind, kept_on_the_host
 from autotune.source.script import Function, Script, is_method, last_name, names_in
 
@@ -96,12 +96,10 @@ def prefetch_to_device(program: Program) -> Program:
         reason = f"the loop may use {name} on the host as well"
         raise backward.refusal(reason, _BY_HAND, Forbidden)
     made = snippet(script, _CLASS)
-    start, end = script.start(loader), script.end(loader)
     changes = [
         *imports_added(script, made.imports, until=loader.lineno),
         defined_after_imports(script, made.lines, until=loader.lineno),
-        Change(path=script.path, start=start, end=start, text=f"{_NAME}("),
-        Change(path=script.path, start=end, end=end, text=f", {device})"),
+        *wrapping(script, loader, f"{_NAME}(", f", {device})"),
     ]
     return program.changed(changes)
 

@@ -18,10 +18,9 @@ from autotune.source.loops.before_training import (
 )
 from autotune.source.meanings import meaning, qualified
 from autotune.source.program import Change, Forbidden, Program, Refusal
-from autotune.source.refusals.own_memory import memory_asked
+from autotune.source.refusals.own_process import counted_by_threads, forked_with_one, memory_asked
+from autotune.source.refusals.short_numbers import denormal_constant
 from autotune.source.refusals.shrinking import asked_whether_zero
-from autotune.source.refusals.small_numbers import denormal_constant
-from autotune.source.refusals.thread_counts import counted_by_threads, forked_with_one
 from autotune.source.script import Script, first_line, parse
 
 _REPEATABLE = ("deterministic", "use_deterministic_algorithms")
@@ -128,9 +127,7 @@ def _same_switch(script: Script, statement: ast.stmt, wanted: ast.stmt) -> bool:
 
 
 def _unless_repeatable(script: Script, statement: ast.stmt, code: str) -> str:
-    """`code`, or beside a statement that asks for repeatable results (for a seed, say) what lets
-    cuDNN choose by time only where that one does not; "" where it always asks.
-    """
+    """`code`, or `not` the option beside it that asks for repeatable results; "" where always."""
     if _switch(statement, script.imports) != "torch.backends.cudnn.benchmark":
         return code
     beside = [at for at in script.block(statement) if at is not statement]
@@ -166,9 +163,7 @@ def _switch(statement: ast.stmt, imports: dict[str, str]) -> str:
 
 
 def _thrown(script: Script, statement: ast.stmt, code: str) -> list[Change]:
-    """What makes `statement`, which throws the same switch as `code`, throw it the same way;
-    nothing where there is no `code`.
-    """
+    """What makes `statement` throw the switch as `code` does; nothing where there is no `code`."""
     own = Script("", code)
     said = {read(each) for each in own.tree.body for read in (script.meaning, own.meaning)}
     match statement, own.tree.body:

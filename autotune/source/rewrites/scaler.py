@@ -10,23 +10,20 @@ from autotune.source.insertions import (
     imports_added,
     snippet,
 )
+from autotune.source.loops.loss import receiver_of
 from autotune.source.places import Call, backward_and_step, optimizer_call, refusal
-from autotune.source.program import Change, Program, Refusal
-from autotune.source.refusals.before_cuda import must_come_before_cuda
+from autotune.source.program import Change, Program, Refusal, replacing
+from autotune.source.reach import calls_in
 from autotune.source.refusals.overflow import fatal_check, may_see_gradients
+from autotune.source.refusals.own_process import must_come_before_cuda
 from autotune.source.script import Function, Script, given_to, is_method, last_name, parameters
 
 _SWITCH_ON = "GradScaler(enabled=True), as float16 needs"
 _NOT_FATAL = "leave the step to scaler.step(optimizer), which leaves it out, and do not end here"
 # What is handed gradients while backward makes them.
 _HOOKS = frozenset(
-    {
-        "register_hook",
-        "register_backward_hook",
-        "register_full_backward_hook",
-        "register_full_backward_pre_hook",
-        "register_post_accumulate_grad_hook",
-    }
+    f"register_{kind}hook"
+    for kind in ("", "backward_", "full_backward_", "full_backward_pre_", "post_accumulate_grad_")
 )
 
 
@@ -60,7 +57,7 @@ def with_scaler(program: Program, device_type: str, hand_step: str) -> Program:
     return program.changed(
         [
             *_defined(program, backward, name, device_type, hand_step),
-            *_scaled_backward(backward, name),
+            loss_as(backward, f"{name}.scale({backward.script.code(receiver_of(backward))})"),
             *_unscaled(backward, step, name, hand_step),
             *_scaled_step(step, name),
         ]
@@ -100,9 +97,7 @@ def _hook(program: Program) -> Call | None:
 
 
 def _steps_elsewhere(program: Program, step: Call) -> bool:
-    """Whether the optimizer, by its name, steps on another line too: there gradients would be
-    scaled.
-    """
+    """Whether the optimizer, by its name, steps elsewhere too, where gradients are scaled."""
     name = last_name(_stepping(step.node))
     return any(
         is_method(node, "step")
@@ -114,43 +109,32 @@ def _steps_elsewhere(program: Program, step: Call) -> bool:
 
 
 def _is_of_another(script: Script, node: ast.Call, step: Call) -> bool:
-    """Whether `node` is a step of an optimizer that another function builds, or is given and clears
-    (it may be the same one), and has a backward pass of its own for.
-    """
+    """Whether `node` steps what its own function builds, or clears, and runs backward for."""
     function, stepping = script.function(node), _stepping(node)
     if function is None or step.node in ast.walk(function) or not isinstance(stepping, ast.Name):
         return False
-    calls = [at for at in ast.walk(function) if isinstance(at, ast.Call)]
+    calls = list(calls_in(function))
     passes = [at.lineno for at in calls if is_method(at, "backward")]
     clears = [at.lineno for at in calls if is_method(at, "zero_grad")]
     if not passes:
         return False
     given = stepping.id in parameters(function)
-    built = (at for at in script.binds(stepping.id) if script.function(at) is function)
+    built = script.binds(stepping.id, beside=node)
     cleared = bool(clears) and min(clears) < min(passes)
     return (given and cleared) or any(isinstance(at, ast.Call) for at in built)
 
 
 def _other_optimizer(program: Program, backward: Call, step: Call) -> str:
-    """What else the function of `backward` steps that may be an optimizer, by its name or by being
-    cleared, though it did not step when the program was seen.
-    """
+    """What else the function of `backward` steps that may be an optimizer, though unseen."""
     script, own = backward.script, last_name(_stepping(step.node))
     around = script.function(backward.node) or script.tree
-    calls = [at for at in ast.walk(around) if isinstance(at, ast.Call)]
-    cleared = {
-        last_name(_stepping(at))
-        for _, at in program.nodes()
-        if isinstance(at, ast.Call) and is_method(at, "zero_grad")
-    }
-    stepped = [_stepping(at) for at in calls if is_method(at, "step") and not at.args]
+    cleared = {last_name(_stepping(at)) for _, at in program.calls() if is_method(at, "zero_grad")}
+    stepped = [_stepping(at) for at in calls_in(around) if is_method(at, "step") and not at.args]
     others = [at for at in stepped if last_name(at) != own]
-    found = (at for at in others if _is_optimizers(last_name(at)) or last_name(at) in cleared)
-    return next(map(script.code, found), "")
-
-
-def _is_optimizers(name: str) -> bool:
-    return "opt" in name.lower() and "sched" not in name.lower()
+    for name, at in ((last_name(at), at) for at in others):
+        if name in cleared or ("opt" in name.lower() and "sched" not in name.lower()):
+            return script.code(at)
+    return ""
 
 
 def _may_be_off(tree: ast.AST) -> bool:
@@ -209,13 +193,11 @@ def _beside_loop(program: Program, backward: Call) -> ast.stmt | None:
     return None
 
 
-def _scaled_backward(backward: Call, name: str) -> list[Change]:
-    script, function = backward.script, backward.node.func
-    assert isinstance(function, ast.Attribute)
-    start = script.start(backward.node)
-    dot = script.text.rindex(".", start, script.end(function))
-    text = f"{name}.scale({script.code(function.value)})"
-    return [Change(path=script.path, start=start, end=dot, text=text)]
+def loss_as(backward: Call, code: str) -> Change:
+    """`code` for what `backward` is called on, with the brackets round that."""
+    script, start = backward.script, backward.script.start(backward.node)
+    dot = script.text.rindex(".", start, script.end(backward.node.func))
+    return Change(path=script.path, start=start, end=dot, text=code)
 
 
 def _unscaled(backward: Call, step: Call, name: str, hand_step: str) -> list[Change]:
@@ -278,10 +260,8 @@ def _before_step(backward: Call, step: Call) -> list[ast.stmt]:
 
 def _scaled_step(step: Call, name: str) -> list[Change]:
     script = step.script
-    text = f"{name}.step({_receiver(step)})"
-    start, end = script.start(step.node), script.end(step.node)
     return [
-        Change(path=script.path, start=start, end=end, text=text),
+        replacing(script, step.node, f"{name}.step({_receiver(step)})"),
         after(script, step.statement, [f"{name}.update()"]),
     ]
 

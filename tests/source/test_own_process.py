@@ -6,8 +6,8 @@ import pytest
 
 from autotune.source.edits import Places, ProcessStatement
 from autotune.source.program import parsed
-from autotune.source.refusals import thread_counts
-from autotune.source.refusals.thread_counts import counted_by_threads, counted_by_workers
+from autotune.source.refusals import own_process
+from autotune.source.refusals.own_process import counted_by_threads, counted_by_workers
 from tests.source.programs import rewritten
 
 THREADS = ProcessStatement(code="torch.set_num_threads(1)", threads=True)
@@ -101,8 +101,8 @@ def test_a_loader_is_asked_for_its_workers_in_any_file(monkeypatch: pytest.Monke
         "/p/test.py": "test_loader = DataLoader(x, num_workers=loader.num_workers)\n",
         "/p/train.py": "print(loader.num_workers)\n",
     }
-    told = Mock(side_effect=thread_counts.only_told)
-    monkeypatch.setattr(thread_counts, "only_told", told)
+    told = Mock(side_effect=own_process.only_told)
+    monkeypatch.setattr(own_process, "only_told", told)
     assert counted_by_workers(parsed(texts, Places(), "/p/train.py")) == ""
     assert told.call_count == 1
     texts["/p/train.py"] = "lr = base * loader.num_workers\n"

@@ -1,11 +1,11 @@
-"""A cache on disk that is filled as samples are read, a file of it by several samples: two workers
-may write one at once, or one read what the other has half written.
-"""
+"""What several workers would share badly: files of a cache that are filled, parts of a stream."""
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from autotune.source.calls.writes import given_values
 from autotune.source.named import functions_by_name
 from autotune.source.program import Program
 from autotune.source.reach import argument, calls_in, is_bound
@@ -23,12 +23,14 @@ _CAREFUL = frozenset(
 )
 # What finds one of a few for many: the shard of a sample.
 _GROUPING = frozenset(("divmod", "bisect", "bisect_left", "bisect_right", "searchsorted"))
+_NUMBER = "num_workers"  # as torch calls it
+_ROUND_DOWN = frozenset(("int", "floor"))
+_ROUND_UP = frozenset(("ceil", "divmod", "array_split"))
+_OF_A_BUFFER = re.compile(r"buf|prefetch|queue|cache|memory", re.IGNORECASE)
 
 
 def filled_by_several(program: Program) -> str:
-    """Where making a sample of `program` writes a file that is not there yet, and that others are
-    read from as well: file and line, "" where that is not seen.
-    """
+    """Where making a sample writes a file that is not there yet, and that others read too."""
     makers = making(program)
     made = {
         function: script
@@ -64,18 +66,13 @@ def _catches_missing(function: Function) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """Variables and parameters by what they are computed from: the `own` ones from a sample's
-    index, and the `shared` ones from what is the same for several samples, as a shard's number is.
-    """
+    """What is computed from a sample's index: its `own` number, or one `shared` as a shard's is."""
 
     own: set[str] = field(default_factory=set)
     shared: set[str] = field(default_factory=set)
 
     def names_several(self, value: ast.expr) -> bool:
-        """Whether `value` goes by one number that is the same for several samples, and not by the
-        index besides: a shard's file, and no file of a folder for a thousand, nor a row's and a
-        column's.
-        """
+        """Whether `value` goes by one number that several samples share, and not by the index."""
         parts = list(self._parts(value))
         names = {part.id for part in parts if isinstance(part, ast.Name)}
         grouped = sum(not isinstance(part, ast.Name) for part in parts)
@@ -93,9 +90,7 @@ class _Numbers:
         return is_new
 
     def _parts(self, value: ast.AST) -> Iterator[ast.AST]:
-        """The variables in `value`, and instead of those in them what puts many numbers together
-        (`index // 64`).
-        """
+        """The variables in `value`, and what puts many together (`index // 64`) instead."""
         if isinstance(value, ast.Name) or self._puts_together(value):
             yield value
             return
@@ -142,3 +137,74 @@ def _handed(call: ast.Call, function: Function, *, bound: bool) -> Iterator[tupl
         value = argument(call, function, parameter.arg, bound=bound)
         if value is not None and value is not call:
             yield parameter.arg, value
+
+
+def shared_out_rounded_down(program: Program) -> str:
+    """Where each worker's share is `len(shards) // info.num_workers`, and the rest is nobody's."""
+    for script, function in program.functions():
+        asks = "get_worker_info" in (last_name(call.func) for call in calls_in(function))
+        share = next(_shares(function), None) if asks else None
+        if share is not None and function.name != "__len__" and not _has_rest(function):
+            return script.at(share)
+    return ""
+
+
+def _shares(function: ast.AST) -> Iterator[ast.expr]:
+    numbers = _names_of_number(function)
+    for node in ast.walk(function):
+        match node:
+            case ast.BinOp(left=ast.UnaryOp()):  # `-(-n // workers)`
+                continue
+            case ast.BinOp(left=ast.BinOp(op=ast.Mult())):  # `(id + 1) * n // workers`: to the end
+                continue
+            case ast.BinOp(left=of) if _OF_A_BUFFER.search(ast.unparse(of)):  # no samples
+                continue
+            case ast.BinOp(op=ast.FloorDiv(), right=by) if last_name(by) in numbers:
+                yield node
+            case ast.Call(func=called, args=[ast.BinOp(op=ast.Div(), right=by)]) if (
+                last_name(called) in _ROUND_DOWN and last_name(_number(by)) in numbers
+            ):
+                yield node
+
+
+def _number(by: ast.expr) -> ast.expr:
+    """`workers` of `float(workers)`."""
+    match by:
+        case ast.Call(func=ast.Name(id="float" | "int"), args=[number]):
+            return number
+    return by
+
+
+def _has_rest(function: ast.AST) -> bool:
+    """Whether it rounds up, takes a remainder, or asks which worker is the last."""
+    numbers = _names_of_number(function)
+    for node in ast.walk(function):
+        match node:
+            case ast.BinOp(op=ast.Mod(), right=by) if last_name(by) in numbers:
+                return True
+            case ast.BinOp(left=number, op=ast.Sub(), right=ast.Constant(value=1)) if last_name(
+                number
+            ) in numbers or _adds(number, numbers):
+                return True
+            case ast.BinOp(op=ast.Sub(), right=ast.BinOp(left=one, op=ast.Mult(), right=by)) if (
+                not numbers.isdisjoint((last_name(one), last_name(by)))  # `n - share * workers`
+            ):
+                return True
+            case ast.Call(func=called) if last_name(called) in _ROUND_UP:
+                return True
+    return False
+
+
+def _adds(node: ast.expr, numbers: set[str]) -> bool:
+    """Whether it is `n + workers`."""
+    parts = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+    return any(last_name(each) in numbers for each in parts)
+
+
+def _names_of_number(function: ast.AST) -> set[str]:
+    """The names that the number of workers has there."""
+    found = {_NUMBER}
+    for target, value in (pair for at in ast.walk(function) for pair in given_values(at)):
+        if last_name(value) in found and (name := last_name(target)):
+            found.add(name)
+    return found

@@ -1,6 +1,4 @@
-"""Where a loader's workers would run the whole program: each imports it anew, and nothing keeps the
-training from what an import runs.
-"""
+"""Where workers would run the whole program, or those that live on stay where they were begun."""
 
 import ast
 import multiprocessing
@@ -9,20 +7,19 @@ from collections.abc import Iterator
 from autotune.source.calls.building import Building
 from autotune.source.calls.keywords import given_value
 from autotune.source.calls.spreads import may_hide
-from autotune.source.loops.around_training import running
+from autotune.source.loops.around_training import loops_of_training, running, running_within
 from autotune.source.named import calls_named
-from autotune.source.program import Program
+from autotune.source.program import Program, first_of
 from autotune.source.script import covers, is_guard, last_name
 
 _SETS, _GETS = "set_start_method", "get_context"  # for all processes, for those begun by it
 _FORK = "fork"
 _CONTEXT = "multiprocessing_context"
+_CHANGES = "chdir"  # os.chdir, contextlib.chdir
 
 
 def run_anew(program: Program, at: Building) -> bool:
-    """Whether the workers of the loader built `at` are not forked, and the main script trains
-    outside of `if __name__ == "__main__":`.
-    """
+    """Whether the workers built `at` are not forked, and the main script trains on import."""
     return _start_method(program, at) != _FORK and _trains_on_import(program)
 
 
@@ -46,9 +43,7 @@ def _start_method(program: Program, at: Building) -> str:
 
 
 def _given_in_class(program: Program) -> Iterator[ast.expr]:
-    """What a loader's class of the program's own gives DataLoader as it (`super().__init__(...)`),
-    where the training's is of such a one.
-    """
+    """What an own loader class gives DataLoader as it (`super().__init__(...)`)."""
     if program.places.loader_class is not None:
         for _, call in calls_named(program, "__init__"):
             yield from (each.value for each in call.keywords if each.arg == _CONTEXT)
@@ -75,3 +70,19 @@ def _trains_on_import(program: Program) -> bool:
     passes = (at for at in seen.nodes if isinstance(at, ast.stmt))
     innermost = [at for at in passes if covers(at, place.line)][-1:]
     return not running(program, imported).isdisjoint(innermost)
+
+
+def changed_directory(program: Program) -> str:
+    """Where, in what the training's loops run: file and line, "" where it is not seen to."""
+    calls = [
+        (script, call)
+        for script in program.scripts.values()
+        for call in (script.calls if _CHANGES in script.text else ())
+        if last_name(call.func) == _CHANGES
+    ]
+    if not calls:
+        return ""
+    inner, outer = loops_of_training(program)
+    loops: list[ast.AST] = [at for at in (*inner, *outer) if isinstance(at, ast.For | ast.While)]
+    ran = running_within(program, loops)
+    return first_of(each for each in calls if each[1] in ran)
