@@ -67,8 +67,8 @@ class Beat(Protocol):
         """The program has gone on to another training loop."""
 
 
-class Steps:
-    """Steps of a run that nobody times.
+class Steps(Beat):
+    """Steps of a run that nobody times, and whose losses nobody reads.
 
     Args:
         after: so many steps, `then` is called, and again so many after the training has changed.
@@ -96,36 +96,15 @@ class Steps:
             first, self._looked = not self._looked, True
             self._then(first)
 
-    def leave_out_step(self) -> None:
-        """No loss is kept."""
-
-    def leave_training(self, since: float | None = None) -> None:
-        """Nothing is timed."""
-
-    def enter_training(self) -> None:
-        """Nothing is timed."""
-
     def aside(self, look: Callable[[], Any]) -> Any:
-        """Nothing is timed."""
+        """See `Beat`."""
         return look()
 
-    def add_loss(self, loss: object, weight: float = 1.0) -> None:
-        """No loss is kept."""
-
-    def add_overflows(self, found: Iterable[Any]) -> None:
-        """Nobody reads them."""
-
     def pass_over(self) -> None:
-        """Its samples do not count."""
+        """See `Beat`. Its samples do not count."""
         self.pending_samples = 0
-
-    def end(self, exit_code: int = 0) -> None:
-        """Nobody waits for it."""
 
     def look_again(self) -> None:
         """See `Beat`. A look that is still to come is not put off: training may change for ever."""
         if self.steps >= self._at:
             self._at = self.steps + self._after
-
-    def end_loop(self) -> None:
-        """Nobody compares the two."""

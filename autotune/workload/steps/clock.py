@@ -44,26 +44,20 @@ class Clock(Protocol):
         """
 
 
-class Untimed:
+class Untimed(Clock):
     """Keeps nothing, for runs of which nobody asks how their time is split."""
 
     def __init__(self) -> None:
         self._device: torch.device | None = None
 
-    def timed(self, _: str) -> Callable[..., Any]:
+    def timed(self, _: str, /) -> Callable[..., Any]:
         return operator.call
 
-    def take_back(self, _: str, count: int = 1, *, but: int = 0) -> None:
-        """There is none."""
-
-    def is_open(self, _: str) -> bool:
+    def is_open(self, _: str, /) -> bool:
         return False
 
     def follow(self, device: "torch.device") -> None:
         self._device = device
-
-    def pass_over(self) -> None:
-        """There is nothing."""
 
     def drain(self) -> dict[str, float]:
         if self._device is not None and self._device.type == "cuda":
