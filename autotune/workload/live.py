@@ -138,7 +138,7 @@ class Live:
     # Anomaly detection as the program has set it (on, looking for NaN), while it is kept off.
     own_anomaly: tuple[bool, bool] | None = None
     averages: list[Average] | None = None  # of its optimizers, where they are followed
-    given: list[tuple[int, int]] | None = None  # what loaders gave, as `looks/given.py` has it
+    given: list[tuple[int, int]] | None = None  # what loaders gave, as `looks/watches.py` has it
     copied: Copied = field(default_factory=Copied)
     group_open: bool = False  # micro-batches of the current batch are still to come
     holding: bool = False  # gradients of some of its micro-batches are held

@@ -18,6 +18,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from autotune.workload.found import Again, Apart
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
+from autotune.workload.looks.watch import Watch
 from autotune.workload.randomness.nudging import nudge
 from autotune.workload.randomness.streams import kept_random_state
 
@@ -34,9 +35,9 @@ _FORMATS = {"cpu": ("bfloat16",), "cuda": ("bfloat16", "float16")}
 _TOO_SLOW, _WIDTH, _PRODUCTS = 3.0, 128, 5
 
 
-class ComputingAgain:
-    """Computes the last batch of each model again; a `Watch`, and the last of its run, whose
-    weights are then others.
+class ComputingAgain(Watch):
+    """Computes the last batch of each model again; the last `Watch` of its run, whose weights are
+    then others.
     """
 
     def __init__(self, live: Live) -> None:
@@ -45,15 +46,11 @@ class ComputingAgain:
         self._handles: list[Any] = []
 
     def begin(self) -> None:
-        """See `Watch`."""
         for module in list(self._live.models.trained):
             self._handles.append(module.register_forward_pre_hook(self._note, with_kwargs=True))
 
-    def step(self) -> None:
-        """See `Watch`."""
-
     def end(self) -> Again:
-        """See `Watch`; without what could not be computed again."""
+        """Without what could not be computed again."""
         for handle in self._handles:
             handle.remove()
         self._live.elsewhere = True  # none of these calls is the program's

@@ -10,11 +10,12 @@ import torch
 from autotune.workload.found import MARK, Between
 from autotune.workload.live import Live
 from autotune.workload.looks.lines import Sampling
+from autotune.workload.looks.watch import Watch
 from autotune.workload.system.quiet import quietly
 
 
-class LookingBetween:
-    """Looks at the stack while torch's profiler notes when its operations run; a `Watch`.
+class LookingBetween(Watch):
+    """Looks at the stack while torch's profiler notes when its operations run.
 
     A look alone cannot tell the two apart: where a line of the program's own calls an operation,
     there is no frame of torch's.
@@ -28,7 +29,6 @@ class LookingBetween:
 
     @quietly()
     def begin(self) -> None:
-        """See `Watch`."""
         self._profiler.start()
         for _ in range(2):  # the first takes longer
             self._marked = time.perf_counter()
@@ -36,12 +36,8 @@ class LookingBetween:
                 pass
         self._sampling.begin()
 
-    def step(self) -> None:
-        """See `Watch`."""
-
     @quietly()
     def end(self) -> Between:
-        """See `Watch`."""
         self._sampling.end()
         self._profiler.stop()
         return Between(

@@ -5,17 +5,18 @@ sums and means, whose small steps are lost once they are large beside them.
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from autotune.workload.found import CarriedOn
 from autotune.workload.loading.batches import tensors
-from autotune.workload.looks.dispatch import SHORT
+from autotune.workload.looks.dispatch import SHORT, operations
 from autotune.workload.places import users_place
 
-_ADDING = ("add", "add_", "sub", "sub_", "lerp", "lerp_")
-_WEIGHING = ("mul", "mul_", "div", "div_")  # by a number, before something is added
-_HANDING = ("alias", "clone", "detach", "expand", "reshape", "squeeze", "unsqueeze", "view")
+_ADDING = operations("add", "add_", "sub", "sub_", "lerp", "lerp_")
+_WEIGHING = operations("mul", "mul_", "div", "div_")  # by a number, before something is added
+_HANDING = operations(
+    "alias", "clone", "detach", "expand", "reshape", "squeeze", "unsqueeze", "view"
+)
 
 
 class Carrying:
@@ -24,11 +25,6 @@ class Carrying:
     """
 
     def __init__(self) -> None:
-        aten = torch.ops.aten
-        groups = (_ADDING, _WEIGHING, _HANDING)
-        self._adding, self._weighing, self._handing = (
-            {getattr(aten, name) for name in names} for names in groups
-        )
         self._made: Any = WeakTensorKeyDictionary()  # in which step each in a short format was
         self._since: int | None = None  # what the operation that is carried out goes on with is
         self._adds = False
@@ -44,9 +40,9 @@ class Carrying:
         made = [self._made[each] for each in tensors(given) if each in self._made]
         earliest = min(made, default=self._step)
         by_a_number = len(given) > 1 and isinstance(given[1], (int, float))
-        goes_on = kind in self._handing or (kind in self._weighing and by_a_number)
+        goes_on = kind in _HANDING or (kind in _WEIGHING and by_a_number)
         self._since = earliest if goes_on else None
-        self._adds = kind in self._adding and earliest < self._step
+        self._adds = kind in _ADDING and earliest < self._step
 
     def note_result(self, result: Any) -> None:
         """It has given `result`."""

@@ -12,18 +12,18 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from autotune.workload.found import RoundedChance
 from autotune.workload.loading.batches import tensors
-from autotune.workload.looks.dispatch import SHORT
+from autotune.workload.looks.dispatch import SHORT, operations
 from autotune.workload.looks.entropies import Entropies
 from autotune.workload.places import users_place
 
-_MAKING = ("sigmoid", "sigmoid_", "_softmax", "softmax")
-_DRAWING = ("rand", "rand_like", "uniform", "uniform_")
+_MAKING = operations("sigmoid", "sigmoid_", "_softmax", "softmax")
+_DRAWING = operations("rand", "rand_like", "uniform", "uniform_")
 # What makes such once it is taken from 1, or 1 is added: `1 - exp(-rate)`, `1 - tanh(x) ** 2`.
-_NEARLY, _POWERS = ("exp", "tanh"), ("mul", "pow")
-_SHIFTING, _LEAST_SHIFT = ("add", "sub", "rsub"), 0.5
+_NEARLY, _POWERS = operations("exp", "tanh"), operations("mul", "pow")
+_SHIFTING, _LEAST_SHIFT = operations("add", "sub", "rsub"), 0.5
 # What gives them as they are, parts of them, or what they are of 1.
 # fmt: off
-_HANDING = (
+_HANDING = operations(
     "_to_copy", "_unsafe_view", "add", "alias", "cat", "clamp", "clamp_max", "clamp_min", "clone",
     "detach", "expand", "gather", "index", "maximum", "minimum", "neg", "permute", "reshape",
     "rsub", "select", "slice", "squeeze", "stack", "sub", "t", "transpose", "unsqueeze", "view",
@@ -31,31 +31,21 @@ _HANDING = (
 )
 # fmt: on
 # What gives them weighted, masked or added up, which leaves 1 where they have become 1.
-_SCALING, _ADDING_UP = ("mul", "div"), ("mean", "scatter_add", "sum")
-_LOGARITHMS = ("log", "log2", "log10", "log1p", "log_", "binary_cross_entropy")
-_GROUPS = (
-    *(_MAKING, _DRAWING, _NEARLY, _POWERS, _SHIFTING, _HANDING, _SCALING, _ADDING_UP),
-    _LOGARITHMS,
-)
+_SCALING, _ADDING_UP = operations("mul", "div"), operations("mean", "scatter_add", "sum")
+_LOGARITHMS = operations("log", "log2", "log10", "log1p", "log_", "binary_cross_entropy")
 # What makes a probability yet, one, what is taken from 1 or added to it, and random numbers.
 _NEARLY_ONE, _ONE, _TAKEN, _DRAWN = range(4)
+_MADE = (
+    dict.fromkeys(_NEARLY, _NEARLY_ONE)
+    | dict.fromkeys(_MAKING, _ONE)
+    | dict.fromkeys(_DRAWING, _DRAWN)
+)
 
 
 class Chances:
     """Sees operations, before and after each; `found` is the first such logarithm."""
 
     def __init__(self) -> None:
-        making, drawing, nearly, powers, shifting, handing, scaling, adding_up, logarithms = (
-            {getattr(torch.ops.aten, name) for name in names} for names in _GROUPS
-        )
-        self._made = (
-            dict.fromkeys(nearly, _NEARLY_ONE)
-            | dict.fromkeys(making, _ONE)
-            | dict.fromkeys(drawing, _DRAWN)
-        )
-        self._shifting, self._logarithms = shifting, logarithms
-        self._handing, self._powers = handing, powers
-        self._scaling, self._adding_up = scaling, adding_up
         self._known: Any = WeakTensorKeyDictionary()
         self._makes: int | None = None  # what the operation that is carried out gives
         self._hands = False
@@ -71,25 +61,25 @@ class Chances:
         known = [self._known[each] for each in tensors(given) if each in self._known]
         most = max(known, default=None)
         told = None
-        if most and kind in self._logarithms:
+        if most and kind in _LOGARITHMS:
             told = RoundedChance(place=users_place(), drawn=most == _DRAWN)
         self._entropies.note(kind, given, told)
         nearly = most == _NEARLY_ONE
-        hands = kind in self._handing or (nearly and kind in self._powers)
+        hands = kind in _HANDING or (nearly and kind in _POWERS)
         hands = hands or (most in (_ONE, _TAKEN) and self._weighs(kind, given, most == _TAKEN))
         self._hands = bool(known) and hands
-        takes = (nearly and kind in self._shifting) or kind is torch.ops.aten.rsub
+        takes = (nearly and kind in _SHIFTING) or kind is torch.ops.aten.rsub
         if takes and most in (_NEARLY_ONE, _ONE) and any(map(_shifts, given)):
             most = _TAKEN
-        self._makes = most if self._hands else self._made.get(kind)
+        self._makes = most if self._hands else _MADE.get(kind)
 
     def _weighs(self, kind: Any, given: Sequence[Any], taken: bool) -> bool:
         """Whether it adds probabilities up, or weights them: by a number, by others, by a mask or
         a scale that is not learnt; not by data, as many as they are. What is `taken` from 1 is lost
         as it becomes 0, whatever its scale; others are no probabilities on a larger one.
         """
-        if kind not in self._scaling:
-            return kind in self._adding_up
+        if kind not in _SCALING:
+            return kind in _ADDING_UP
         if kind is torch.ops.aten.div:
             by_a_number = given[0] in self._known and not torch.is_tensor(given[1])
             return by_a_number and (taken or abs(given[1]) >= 1)

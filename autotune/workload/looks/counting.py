@@ -19,55 +19,46 @@ _MULTIPLIES = re.compile(
 _NO_BACKWARD = -1
 
 
-class Counting:
+class Counting(FlopCounterMode):
     """Counts floating point operations of matrix products, convolutions, attention and cuDNN's
-    recurrent layers, and notes operators that multiply and that nobody counts.
+    recurrent layers, and notes operators that multiply and that nobody counts; a `Watch`.
 
     What Triton kernels do is not seen where no operator is defined for them.
     """
 
     def __init__(self) -> None:
-        self._counter: Any = _Counter()
-
-    def begin(self) -> None:
-        """See `Watch`."""
-        self._counter.__enter__()
-
-    def step(self) -> None:
-        """See `Watch`."""
-
-    def end(self) -> Counted:
-        """See `Watch`."""
-        self._counter.__exit__(None, None, None)
-        by_operator = self._counter.get_flop_counts().get("Global", {})
-        return Counted(
-            flops=int(self._counter.get_total_flops()),
-            convolution_flops=int(
-                sum(flops for name, flops in by_operator.items() if "conv" in str(name))
-            ),
-            recomputed=self._counter.recomputed,
-            unknown=tuple(name for name, _ in self._counter.unknown.most_common()),
-        )
-
-
-class _Counter(FlopCounterMode):
-    """torch's, with what it passes over."""
-
-    def __init__(self) -> None:
         aten: Any = torch.ops.aten
         formulas = {aten._cudnn_rnn: _recurrent, aten._cudnn_rnn_backward: _recurrent_backward}
         super().__init__(display=False, custom_mapping=formulas)
-        self.recomputed = False
-        self.unknown: Counter[str] = Counter()
+        self._recomputed = False
+        self._unknown: Counter[str] = Counter()
+
+    def begin(self) -> None:
+        self.__enter__()
+
+    def step(self) -> None:
+        """Nothing ends with it."""
+
+    def end(self) -> Counted:
+        self.__exit__(None, None, None)
+        by_operator = self.get_flop_counts().get("Global", {})
+        return Counted(
+            flops=int(self.get_total_flops()),
+            convolution_flops=int(
+                sum(flops for name, flops in by_operator.items() if "conv" in str(name))
+            ),
+            recomputed=self._recomputed,
+            unknown=tuple(name for name, _ in self._unknown.most_common()),
+        )
 
     def _count_flops(self, func_packet: Any, out: Any, args: Any, kwargs: Any) -> Any:
         """Called of each operator that is none of others."""
         if func_packet not in self.flop_registry:
             name = str(getattr(func_packet, "_qualified_op_name", func_packet))
-            self.unknown.update([name] if _multiplies(name) else [])
+            self._unknown.update([name] if _multiplies(name) else [])
         # A backward pass is computed without gradients, unless it is to have some itself.
         elif torch._C._current_graph_task_id() != _NO_BACKWARD and torch.is_grad_enabled():
-            self.recomputed = True
+            self._recomputed = True
         return FlopCounterMode._count_flops(self, func_packet, out, args, kwargs)
 
 

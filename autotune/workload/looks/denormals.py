@@ -13,27 +13,21 @@ from autotune.workload.looks.dispatch import EachOperation
 from autotune.workload.parts.averages import averages
 
 
-class LookingForDenormals:
-    """A `Watch`: the first of a run begins to follow the optimizer's averages, from window to
-    window of the program as it is, and the second says what will become of them.
+class LookingForDenormals(EachOperation):
+    """A `Watch` that counts what operations give, but for an optimizer's: what its averages cost is
+    timed. The first of a run begins to follow these, from window to window of the program as it is,
+    and the second says what will become of them.
     """
 
     def __init__(self, live: Live) -> None:
+        super().__init__()
         self._live = live
-        self._results: Any = _Results(live)
-
-    def begin(self) -> None:
-        """See `Watch`."""
-        self._results.__enter__()
-
-    def step(self) -> None:
-        """See `Watch`."""
+        self._count = self._denormal = 0
 
     @torch.no_grad()
     def end(self) -> Denormals:
-        """See `Watch`."""
-        self._results.__exit__(None, None, None)
-        results = self._results.denormal / max(1, self._results.count)
+        self.stop()
+        results = self._denormal / max(1, self._count)
         step = self._live.pace.steps
         if self._live.averages is None:
             optimizers = [known() for known in self._live.optimizers]
@@ -51,18 +45,9 @@ class LookingForDenormals:
         share = coming / count if coming >= 1 else 0.0
         return Denormals(results=results, coming=share, after_steps=after_steps)
 
-
-class _Results(EachOperation):
-    """Counts what operations give, but for an optimizer's: what its averages cost is timed."""
-
-    def __init__(self, live: Live) -> None:
-        super().__init__()
-        self._live = live
-        self.count = self.denormal = 0
-
     def note_result(self, result: Any) -> None:
         for each in () if self._live.stepping else tensors(result):
             if each.is_floating_point() and each.layout is torch.strided:
                 least = torch.finfo(each.dtype).smallest_normal
-                self.count += each.numel()
-                self.denormal += int(((each != 0) & (each.abs() < least)).sum())
+                self._count += each.numel()
+                self._denormal += int(((each != 0) & (each.abs() < least)).sum())

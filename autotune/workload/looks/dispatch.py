@@ -13,6 +13,11 @@ from autotune.workload.loading.batches import tensors
 SHORT = (torch.bfloat16, torch.float16)
 
 
+def operations(*names: str) -> frozenset[Any]:
+    """Those of torch's that have these names, with whatever arguments."""
+    return frozenset(getattr(torch.ops.aten, name) for name in names)
+
+
 class _Showing(TorchDispatchMode):
     """Shows each operation of the thread that enters it, and what it is given (in order, and by
     name), to `note` before it is carried out.
@@ -41,7 +46,19 @@ class _Showing(TorchDispatchMode):
 
 
 class EachOperation(_Showing):
-    """Those of a model's too that its thread has threads of a pool carry out meanwhile."""
+    """Those of a model's too that its thread has threads of a pool carry out meanwhile; all of a
+    `Watch` but its end, which is to `stop` it.
+    """
+
+    def begin(self) -> None:
+        self.__enter__()
+
+    def step(self) -> None:
+        """A step has ended that is not the last; overridden."""
+
+    def stop(self) -> None:
+        """Show no more."""
+        self.__exit__(None, None, None)
 
     def __enter__(self) -> Any:
         item: Any = pools._WorkItem

@@ -10,17 +10,18 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from autotune.workload.found import RoundedChance
 from autotune.workload.loading.batches import tensors
+from autotune.workload.looks.dispatch import operations
 
-_MAKING = ("_softmax", "softmax")
+_MAKING = operations("_softmax", "softmax")
 # What gives others of the kind: of several, which may then be divided by their number, or in
 # another shape.
 # fmt: off
-_OTHERS = (
+_OTHERS = operations(
     "_unsafe_view", "div", "mean", "permute", "squeeze", "sum", "transpose", "unsqueeze", "view",
 )
 # fmt: on
 # What gives the same probabilities, so far as their logarithm tells; `add` only of a small number.
-_SAME = ("_to_copy", "add", "alias", "clamp", "clamp_max", "clamp_min", "clone", "detach")
+_SAME = operations("_to_copy", "add", "alias", "clamp", "clamp_max", "clamp_min", "clone", "detach")
 _MOST_ADDED = 1e-2
 
 
@@ -28,9 +29,6 @@ class Entropies:
     """Sees operations, before and after each, and keeps the logarithms that it is told of."""
 
     def __init__(self) -> None:
-        self._making, self._others, self._same = (
-            {getattr(torch.ops.aten, name) for name in names} for names in (_MAKING, _OTHERS, _SAME)
-        )
         self._sources: Any = WeakTensorKeyDictionary()  # a number for what each is the same as
         self._logarithms: Any = WeakTensorKeyDictionary()  # which of `_told` each is, and of what
         self._told: list[RoundedChance] = []
@@ -57,7 +55,7 @@ class Entropies:
         if told is not None:
             self._told.append(told)
             self._gives = source
-        elif kind in self._making or (source is not None and kind in self._others):
+        elif kind in _MAKING or (source is not None and kind in _OTHERS):
             self._sourced += 1
             self._gives = self._sourced
         elif self._keeps(kind, given):
@@ -72,7 +70,7 @@ class Entropies:
     def _keeps(self, kind: Any, given: Sequence[Any]) -> bool:
         """Whether it gives the same probabilities."""
         added = given[1] if kind is torch.ops.aten.add else 0
-        return kind in self._same and not torch.is_tensor(added) and abs(added) <= _MOST_ADDED
+        return kind in _SAME and not torch.is_tensor(added) and abs(added) <= _MOST_ADDED
 
     def note_result(self, result: Any) -> None:
         """It has given `result`."""

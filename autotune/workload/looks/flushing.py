@@ -23,29 +23,10 @@ from autotune.workload.places import users_place
 _LEAST_SIZE, _LEAST_SHARE = 1e-12, 1e-3
 
 
-class Flushing:
-    """A `Watch`: the first place at which a result is another for it."""
-
-    def __init__(self, live: Live) -> None:
-        self._mode: Any = _Twice(live)
-
-    def begin(self) -> None:
-        """See `Watch`."""
-        self._mode.__enter__()
-
-    def step(self) -> None:
-        """See `Watch`."""
-
-    def end(self) -> Flushed:
-        """See `Watch`."""
-        self._mode.__exit__(None, None, None)
-        found: Flushed = self._mode.found
-        return found
-
-
-class _Twice(EachOperation):
-    """Carries out each operation with zeros for denormal numbers as well, but for an optimizer's:
-    its averages are told by their `eps`.
+class Flushing(EachOperation):
+    """A `Watch`: the first place at which a result is another for it. Carries out each operation
+    with zeros for denormal numbers as well, but for an optimizer's: its averages are told by their
+    `eps`.
     """
 
     def __init__(self, live: Live) -> None:
@@ -54,12 +35,16 @@ class _Twice(EachOperation):
         self._flushed: Any = WeakTensorKeyDictionary()
         self._result: Any = None  # of the operation that is carried out, with zeros
         self._writes = False  # whether that writes into what it is given
-        self.found = Flushed()
+        self._found = Flushed()
+
+    def end(self) -> Flushed:
+        self.stop()
+        return self._found
 
     def note(self, operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
         self._result, self._writes = None, operation._schema.is_mutable
         known = any(each in self._flushed for each in tensors((given, dict(named))))
-        if not known or _is_by_chance(operation) or self._live.stepping or self.found.differs:
+        if not known or _is_by_chance(operation) or self._live.stepping or self._found.differs:
             return
         args, options = tree_map_only(torch.Tensor, self._with_zeros, (tuple(given), dict(named)))
         self._result = operation(*args, **options)
@@ -70,7 +55,7 @@ class _Twice(EachOperation):
         return flushed.clone()
 
     def note_result(self, result: Any) -> None:
-        if self._live.stepping or self.found.differs:
+        if self._live.stepping or self._found.differs:
             return
         made = list(tensors(result))
         others = list(tensors(self._result)) if self._result is not None else made
@@ -101,7 +86,7 @@ class _Twice(EachOperation):
         apart[numbers.isnan() | (numbers == others)] = 0.0
         largest = float(sizes.max())
         if largest >= _LEAST_SIZE and float(apart.max()) > _LEAST_SHARE * largest:
-            self.found = Flushed(place=users_place(), size=largest, differs=True)
+            self._found = Flushed(place=users_place(), size=largest, differs=True)
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:

@@ -17,6 +17,7 @@ from autotune.workload import seams
 from autotune.workload.found import INSIDE, BusyLine, Look
 from autotune.workload.live import Live
 from autotune.workload.looks.threads import ThreadsBeside
+from autotune.workload.looks.watch import Watch
 from autotune.workload.places import is_users
 from autotune.workload.program.framework import framework_at
 
@@ -35,10 +36,9 @@ At = tuple[FrameType, int]  # a frame, and the line that it is at
 _OF_A_LOOP = {"backward", "step", "zero_grad", "manual_backward"}
 
 
-class Sampling:
-    """Looks at the thread that trains from a thread beside it; a `Watch`. Each look counts for the
-    time since the one before: what holds Python's lock all along (`gc.collect()`) is seen once, as
-    it ends.
+class Sampling(Watch):
+    """Looks at the thread that trains from a thread beside it. Each look counts for the time since
+    the one before: what holds Python's lock all along (`gc.collect()`) is seen once, as it ends.
 
     `looks` is how many there were, over so many `seconds`; `inside` are those at a forward pass.
     """
@@ -55,18 +55,12 @@ class Sampling:
         self._switch_seconds = sys.getswitchinterval()
 
     def begin(self) -> None:
-        """See `Watch`."""
         sys.setswitchinterval(SWITCH_SECONDS)
         self._on.acquire()
         self._thread.start()
 
-    def step(self) -> None:
-        """See `Watch`."""
-
     def end(self) -> tuple[BusyLine, ...]:
-        """See `Watch`: those that took most first, none where there was too little to see; then
-        threads beside.
-        """
+        """Those that took most first, none where there was too little to see; threads beside."""
         self._on.release()
         self._thread.join(_STOP_SECONDS)
         sys.setswitchinterval(self._switch_seconds)

@@ -13,12 +13,12 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from autotune.source.edits import Place
 from autotune.workload.found import RoundedChange
 from autotune.workload.loading.batches import tensors
-from autotune.workload.looks.dispatch import SHORT
+from autotune.workload.looks.dispatch import SHORT, operations
 from autotune.workload.places import users_place
 
-_CHANGING = ("add", "sub")
+_CHANGING, _COPY = operations("add", "sub"), torch.ops.aten._to_copy
 # fmt: off
-_HANDING = (
+_HANDING = operations(
     "_unsafe_view", "alias", "cat", "clone", "detach", "expand", "permute", "reshape", "select",
     "slice", "squeeze", "stack", "t", "transpose", "unsqueeze", "view",
 )
@@ -34,10 +34,6 @@ class Perturbations:
     """
 
     def __init__(self) -> None:
-        aten = torch.ops.aten
-        self._changing = {getattr(aten, name) for name in _CHANGING}
-        self._handing = {getattr(aten, name) for name in _HANDING}
-        self._copy = aten._to_copy
         self._of_weights: Any = WeakTensorKeyDictionary()
         self._changed: Any = WeakTensorKeyDictionary()
         self._makes: Changes = {}  # what the operation that is carried out gives
@@ -61,16 +57,16 @@ class Perturbations:
         self._makes = {}
         if self._is_of_weights:
             return
-        if kind in self._changing:
+        if kind in _CHANGING:
             if share := _share(given, float(named.get("alpha", 1.0))):
                 place = users_place()
                 self._makes = {place: (self._turns[place], share)}
                 self._turns[place] += 1
-        elif kind in self._handing:
+        elif kind in _HANDING:
             for place, turn, share in self._changes_of(inside):
                 first, most = self._makes.get(place, (turn, share))
                 self._makes[place] = min(first, turn), max(most, share)
-        elif kind is self._copy and named.get("dtype") in SHORT:
+        elif kind is _COPY and named.get("dtype") in SHORT:
             step = torch.finfo(named["dtype"]).eps
             for place, turn, share in self._changes_of(inside):
                 known = self._found.get((place, turn))

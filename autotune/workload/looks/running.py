@@ -10,13 +10,14 @@ from typing import Any
 from torch.utils.data._utils import fetch
 
 from autotune.source.edits import Place
+from autotune.workload.looks.watch import Watch
 from autotune.workload.samples.asked import is_users
 
 
-class Running:
+class Running(Watch):
     """The user's functions that the thread which trains begins, or goes on with (a generator), in
-    most steps, each by the line on which it begins; a `Watch`. What runs once an epoch is left out,
-    as is what makes samples, here or in workers.
+    most steps, each by the line on which it begins. What runs once an epoch is left out, as is what
+    makes samples, here or in workers.
     """
 
     def __init__(self) -> None:
@@ -27,18 +28,15 @@ class Running:
         self._before: Any = None
 
     def begin(self) -> None:
-        """See `Watch`."""
         self._before = sys.getprofile()
         sys.setprofile(self._note)
 
     def step(self) -> None:
-        """See `Watch`."""
         self._steps += 1
         self._seen.update(self._in_step)
         self._in_step.clear()
 
     def end(self) -> tuple[Place, ...]:
-        """See `Watch`."""
         sys.setprofile(self._before)
         self._seen.update(self._in_step)
         most = (code for code, steps in self._seen.items() if 2 * steps > self._steps)

@@ -11,6 +11,7 @@ from torch import nn
 from autotune.workload.found import Saved, SavedBlock
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
+from autotune.workload.looks.watch import Watch
 from autotune.workload.parts.blocks import repeated_blocks
 from autotune.workload.system.idle import seconds_until_idle
 
@@ -21,7 +22,7 @@ _SAME = frozenset(
 )
 
 
-class Saving:
+class Saving(Watch):
     """Measures what is kept from forward for backward: every tensor that autograd saves, once,
     without parameters and the copies of them that autocast makes: those do not grow with a batch.
     """
@@ -37,7 +38,6 @@ class Saving:
         self._blocks = _Blocks()
 
     def begin(self) -> None:
-        """See `Watch`."""
         self._own = {_place(each) for each in self._parameters()}
         self._frozen = {
             tuple(each.shape)
@@ -48,11 +48,7 @@ class Saving:
         self._blocks.watch(next((each for each in models if repeated_blocks(each)), None))
         self._hooks.__enter__()
 
-    def step(self) -> None:
-        """See `Watch`."""
-
     def end(self) -> Saved:
-        """See `Watch`."""
         self._hooks.__exit__()
         gradients = (each.grad for each in self._parameters() if each.grad is not None)
         return Saved(

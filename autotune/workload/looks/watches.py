@@ -4,7 +4,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -15,13 +15,13 @@ from autotune.workload.looks.between import LookingBetween, packed
 from autotune.workload.looks.counting import Counting
 from autotune.workload.looks.denormals import LookingForDenormals
 from autotune.workload.looks.flushing import Flushing
-from autotune.workload.looks.given import Given
+from autotune.workload.looks.gradients import Losing
 from autotune.workload.looks.lines import Sampling
 from autotune.workload.looks.operations import Starts
 from autotune.workload.looks.rounding import Rounding
 from autotune.workload.looks.running import Running
 from autotune.workload.looks.saving import Saving
-from autotune.workload.parts.gradients import Losing
+from autotune.workload.looks.watch import Watch
 from autotune.workload.places import calling_place, users_place
 from autotune.workload.system.idle import seconds_until_idle
 from autotune.workload.system.quiet import quietly
@@ -41,24 +41,6 @@ from autotune.workload.window import (
     SYNCS,
     TRACE,
 )
-
-
-class Watch(Protocol):
-    """Something that looks on from the end of one step to the end of a later one."""
-
-    def begin(self) -> None:
-        """Begin to look on.
-
-        Raises:
-            RuntimeError: this torch or this device does not offer it.
-        """
-
-    def step(self) -> None:
-        """A step has ended that is not the last."""
-
-    def end(self) -> object:
-        """Stop, and give what was found."""
-
 
 # Those that need no state of torch's, which a hook of a backward pass has only for itself.
 _ANYWHERE = frozenset((LINES, GIVEN, GRADIENTS, RUNNING))
@@ -93,7 +75,22 @@ def watch_for(live: Live, mode: str) -> Watch | None:
     return made[mode]()
 
 
-class Tracing:
+class Given(Watch):
+    """What loaders gave the program since it began, as digests (`randomness/alike.py`)."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+
+    def begin(self) -> None:
+        if self._live.given is None:
+            raise RuntimeError("what loaders gave was not noted")
+
+    def end(self) -> tuple[tuple[int, int], ...]:
+        """Of each batch, and of the samples that were chosen for it."""
+        return tuple(self._live.given or ())
+
+
+class Tracing(Watch):
     """Takes torch's profiler's trace of all steps but the first: JSON, compressed by zlib.
 
     What makes the trace takes up to some tenths of a second to start on a GPU, a part of it at the
@@ -114,12 +111,10 @@ class Tracing:
 
     @quietly()
     def begin(self) -> None:
-        """See `Watch`."""
         self._profiler.start()
 
     @quietly()
     def step(self) -> None:
-        """See `Watch`."""
         if not self._is_warm:
             self._is_warm = True
             seconds_until_idle(self._device)  # the trace is to hold no work of the step before
@@ -127,12 +122,11 @@ class Tracing:
 
     @quietly()
     def end(self) -> bytes:
-        """See `Watch`."""
         self._profiler.stop()
         return packed(self._profiler)
 
 
-class Synchronising:
+class Synchronising(Watch):
     """Notes the program's lines at which the host waited for the device, as torch warns of them.
 
     torch does not warn of `torch.cuda.synchronize()`, nor of events that are waited for.
@@ -143,7 +137,6 @@ class Synchronising:
         self._stack = ExitStack()
 
     def begin(self) -> None:
-        """See `Watch`."""
         before = torch.cuda.get_sync_debug_mode()
         self._stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("always")
@@ -151,11 +144,7 @@ class Synchronising:
         torch.cuda.set_sync_debug_mode("warn")
         self._stack.callback(torch.cuda.set_sync_debug_mode, before)
 
-    def step(self) -> None:
-        """See `Watch`."""
-
     def end(self) -> tuple[tuple[Place, int], ...]:
-        """See `Watch`."""
         self._stack.close()
         return tuple(self._places.most_common())
 

@@ -20,7 +20,7 @@ from autotune.workload.conversation import (
     Unsupported,
     Watched,
 )
-from autotune.workload.looks.watches import Watch
+from autotune.workload.looks.watch import Watch
 from autotune.workload.seen import Seen
 from autotune.workload.steps.clock import Clock
 from autotune.workload.steps.edges import Edges

@@ -11,11 +11,13 @@ from torch.optim.optimizer import (
 )
 from torch.utils.hooks import RemovableHandle
 
+from autotune.workload.looks.watch import Watch
 
-class Losing:
+
+class Losing(Watch):
     """Counts the weights that have no gradient in a step of their optimizer, though they could, and
     the gradients that something else holds, or the memory that they are a part of: freed, that
-    would go on with dead ones. A `Watch`.
+    would go on with dead ones.
 
     Gradients are looked at before a step, or after it where a closure computes them within.
     """
@@ -28,18 +30,14 @@ class Losing:
         self._hooks: list[RemovableHandle] = []
 
     def begin(self) -> None:
-        """See `Watch`."""
         self._hooks = [
             register_optimizer_step_pre_hook(self._before),
             register_optimizer_step_post_hook(self._after),
         ]
 
-    def step(self) -> None:
-        """See `Watch`."""
-
     def end(self) -> tuple[int, int] | None:
-        """See `Watch`: how many of either, None where no optimizer was seen to step. A single one
-        may be held by a loop's variable.
+        """How many of either, None where no optimizer was seen to step. A single one may be held by
+        a loop's variable.
         """
         for hook in self._hooks:
             hook.remove()
