@@ -3,7 +3,6 @@
 import gc
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +15,8 @@ from torch.nn.utils.parametrizations import _SpectralNorm
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, Subset
 
+from autotune.workload.loading.batches import address, bytes_of
 from autotune.workload.parts.blocks import from_an_end, repeated_blocks
-from autotune.workload.parts.described import bytes_of
 from autotune.workload.parts.recomputing import is_checkpointed
 from autotune.workload.randomness.seeding import seeds_alike
 from autotune.workload.randomness.streams import kept_random_state
@@ -95,18 +94,10 @@ def _are_elsewhere(parameters: Iterable[torch.Tensor]) -> bool:
         return True
     if any(each.is_shared() for each in trained if each.device.type == "cpu"):
         return True
-    own = {_address(each): each for each in trained}
-    own.pop(0, None)
+    own = {at: each for each in trained if (at := address(each))}
     kinds = (torch.Tensor, nn.Parameter)
     kept = (each for each in gc.get_objects() if type(each) in kinds) if own else ()
-    return any(own.get(_address(each), each) is not each for each in kept)
-
-
-def _address(tensor: torch.Tensor) -> int:
-    """Where its memory begins; 0 of what has none of its own, as within `torch.func`."""
-    with suppress(RuntimeError):  # NotImplementedError among them
-        return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0
-    return 0
+    return any(own.get(address(each) or 0, each) is not each for each in kept)
 
 
 def gpus_of(models: Iterable[nn.Module]) -> set[torch.device]:

@@ -3,7 +3,7 @@ parts, a copy of it.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -182,7 +182,22 @@ def _hash(*parts: Any) -> int:
 
 def count_bytes(batch: object) -> int:
     """Bytes of the batch's tensors."""
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors(batch))
+    return bytes_of(tensors(batch))
+
+
+def bytes_of(tensors: Iterable[torch.Tensor]) -> int:
+    """How much memory the numbers of `tensors` take."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def address(tensor: torch.Tensor) -> int | None:
+    """Where its memory begins; None of what has none of its own: a sparse one has several, one
+    within `torch.func` another's.
+    """
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except RuntimeError:  # NotImplementedError among them
+        return None
 
 
 def to_device(batch: Any, device: torch.device, *, non_blocking: bool = False) -> Any:

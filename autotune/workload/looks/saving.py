@@ -53,7 +53,7 @@ class Saving(Watch):
         gradients = (each.grad for each in self._parameters() if each.grad is not None)
         return Saved(
             activation_bytes=self._most,
-            gradient_bytes=sum(each.numel() * each.element_size() for each in gradients),
+            gradient_bytes=batches.bytes_of(gradients),
             blocks=self._blocks.found(),
         )
 
@@ -180,7 +180,5 @@ def _bytes(tensor: torch.Tensor) -> int:
 
 
 def _place(tensor: torch.Tensor) -> int:
-    try:
-        return tensor.untyped_storage().data_ptr()
-    except (NotImplementedError, RuntimeError):  # a sparse one has several
-        return id(tensor)
+    at = batches.address(tensor)
+    return id(tensor) if at is None else at

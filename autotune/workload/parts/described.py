@@ -5,12 +5,8 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
+from autotune.workload.loading.batches import bytes_of
 from autotune.workload.seen import SeenOptimizer
-
-
-def bytes_of(tensors: Iterable[torch.Tensor]) -> int:
-    """How much memory the numbers of `tensors` take."""
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
 def sparse_tables(models: Iterable[nn.Module]) -> frozenset[int]:

@@ -88,9 +88,9 @@ class Outputs:
             self.places.add(place)
         if not trains:
             return
-        own = {_place(each) for each in (*batches.tensors(given), *weights)}
+        own = {batches.address(each) for each in (*batches.tensors(given), *weights)}
         for each in batches.tensors(outcome):
-            if _place(each) not in (None, *own):
+            if batches.address(each) not in (None, *own):
                 self._new.append(StorageWeakRef(each.untyped_storage()))
 
     def end_step(self) -> None:
@@ -102,10 +102,3 @@ class Outputs:
         if self._old:
             self.kept = self.kept or not all(each.expired() for each in self._old)
             self._old = []
-
-
-def _place(tensor: torch.Tensor) -> int | None:
-    try:
-        return tensor.untyped_storage().data_ptr()
-    except (NotImplementedError, RuntimeError):  # a sparse one has several
-        return None
