@@ -6,12 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autotune.workload.inspect import describe_loader, described_again
-from autotune.workload.loading.built import Source
+from autotune.workload.loading.built import Source, nothing
 from autotune.workload.seen import SeenLoader
-
-
-def _nothing() -> None:
-    """What is there no more, or not yet."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,8 +26,7 @@ class Fed:
         gradless: loaders whose batches were drawn without gradients in the first steps.
         drawing: a batch is being drawn by the thread that trains: modules that are called meanwhile
             are transforms.
-        own_threads: how many the program computes with, while one is asked for instead.
-        own_blas_threads: the same of NumPy's linear algebra.
+        own_threads: how many the program computes with, by the mode that has one instead.
         miscounted: samples that the first step, which is of no window, was counted too many for:
             those of batches that were drawn before it and are trained on later, or never.
         for_others: samples of the last backward passes of this step that an optimizer beside the
@@ -41,15 +36,14 @@ class Fed:
         largest: batches that were found to be large, and are to be trained on.
     """
 
-    iterator: Callable[[], Any] = _nothing
-    loader: Callable[[], Any] = _nothing
+    iterator: Callable[[], Any] = nothing
+    loader: Callable[[], Any] = nothing
     keeps: bool = False
     described: SeenLoader | None = None
     kept: bool = False
     gradless: set[Source] = field(default_factory=set)
     drawing: bool = False
-    own_threads: int | None = None
-    own_blas_threads: int | None = None
+    own_threads: dict[str, int] = field(default_factory=dict)
     miscounted: int = 0
     for_others: int = 0
     in_pieces: bool = False
@@ -78,7 +72,7 @@ class Fed:
 
     def let_go(self) -> None:
         """The training loader is not needed any more."""
-        self.iterator = self.loader = _nothing
+        self.iterator = self.loader = nothing
         self.described = None
 
     def draw(self, batches: list[int]) -> None:

@@ -33,8 +33,7 @@ def feed(live: Live, mode: str) -> str:
         if live.setup.micro_batches == 1:
             return "batches are not divided"
         rehearse(live)
-    _compute_with(live, one_thread=mode == ONE_THREAD)
-    _multiply_with(live, one_thread=mode == ONE_BLAS_THREAD)
+    _compute_with(live, mode)
     anomaly.detect(live, as_own=mode != NO_ANOMALY)
     _follow_averages(live, mode)
     live.plain, live.kept_batches = False, {}
@@ -60,26 +59,17 @@ def _follow_averages(live: Live, mode: str) -> None:
         average.hold(mode)
 
 
-def _compute_with(live: Live, *, one_thread: bool) -> None:
-    """One thread, or as many as the program has set."""
-    own = live.fed.own_threads
-    if one_thread and own is None:
-        live.fed.own_threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-    elif not one_thread and own is not None:
-        live.fed.own_threads = None
-        torch.set_num_threads(own)
-
-
-def _multiply_with(live: Live, *, one_thread: bool) -> None:
-    """The same for NumPy's linear algebra."""
-    own = live.fed.own_blas_threads
-    if one_thread and own is None:
-        live.fed.own_blas_threads = blas_threads()
-        limit_blas_threads(1)
-    elif not one_thread and own is not None:
-        live.fed.own_blas_threads = None
-        limit_blas_threads(own)
+def _compute_with(live: Live, mode: str) -> None:
+    """One thread of torch's, or of NumPy's linear algebra; or as many as the program has set."""
+    for alone, count, compute_with in (
+        (ONE_THREAD, torch.get_num_threads, torch.set_num_threads),
+        (ONE_BLAS_THREAD, blas_threads, limit_blas_threads),
+    ):
+        if mode == alone and alone not in live.fed.own_threads:
+            live.fed.own_threads[alone] = count()
+            compute_with(1)
+        elif mode != alone and alone in live.fed.own_threads:
+            compute_with(live.fed.own_threads.pop(alone))
 
 
 def drain(live: Live, seconds: float) -> tuple[int, int] | str:
