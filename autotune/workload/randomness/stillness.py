@@ -6,7 +6,7 @@ wherever it is read.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from autotune.workload.program.script import seed_everything
 from autotune.workload.randomness.streams import kept_random_state, random_state, set_random_state
+from autotune.workload.system.attributes import replaced
 
 _fetch: Any = _MapDatasetFetcher.fetch
 _END: Any = object()
@@ -46,18 +47,24 @@ def still(loader: "DataLoader[Any]", seed: int) -> Iterator[None]:
     """Read batches of `loader` from random streams that start from `seed`: each batch of a
     map-style dataset, and each worker of an iterable one. Iterators have to be made inside.
     """
-    own = loader.worker_init_fn
+    with ExitStack() as stack:
+        own = loader.worker_init_fn
+        stack.enter_context(replaced(loader, worker_init_fn=StillWorker(own, seed)))
+        if loader.num_workers == 0 and not isinstance(loader.dataset, IterableDataset):
+            stack.enter_context(replaced(_MapDatasetFetcher, fetch=seeded_fetch(seed)))
+            stack.enter_context(by_one_thread())
+        yield
+
+
+@contextmanager
+def by_one_thread() -> Iterator[None]:
+    """As workers read: another number of threads rounds sums differently."""
     threads = torch.get_num_threads()
-    loader.worker_init_fn = StillWorker(own, seed)
-    if loader.num_workers == 0 and not isinstance(loader.dataset, IterableDataset):
-        _MapDatasetFetcher.fetch = seeded_fetch(seed)  # type: ignore[method-assign]
-        torch.set_num_threads(1)  # as workers have: another number rounds sums differently
+    torch.set_num_threads(1)
     try:
         yield
     finally:
-        _MapDatasetFetcher.fetch = _fetch  # type: ignore[method-assign]
         torch.set_num_threads(threads)
-        loader.worker_init_fn = own
 
 
 def seed_order(loader: "DataLoader[Any]", seed: int) -> None:
@@ -72,18 +79,13 @@ def seed_order(loader: "DataLoader[Any]", seed: int) -> None:
             generator.manual_seed(seed)
 
 
-@contextmanager
-def ordered(loader: Any, seed: int) -> Iterator[None]:
+def ordered(loader: Any, seed: int) -> AbstractContextManager[None]:
     """Let iterations of `loader` choose their samples by random numbers that start from `seed`, and
     that nothing else draws from.
     """
     name = "batch_sampler" if loader._auto_collation else "sampler"
-    own = vars(loader)[name]
-    vars(loader)[name] = Order(own, lambda: seed_order(loader, seed))  # setattr() is refused
-    try:
-        yield
-    finally:
-        vars(loader)[name] = own
+    order = Order(vars(loader)[name], lambda: seed_order(loader, seed))
+    return replaced(loader, **{name: order})
 
 
 class Order:

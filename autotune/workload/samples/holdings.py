@@ -1,17 +1,22 @@
-"""What a dataset holds that worker processes cannot share with the process they come from."""
+"""What a dataset holds that worker processes cannot share with the process they come from, and
+which connections it opens in each of them for itself, though it comes with one into them.
+"""
 
 import io
+import mmap
+import multiprocessing
 import os
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any
 
 import torch
+from torch.utils.data import get_worker_info
 
 from autotune.workload.samples.delivery import (
     CONNECTION,
@@ -23,6 +28,7 @@ from autotune.workload.samples.delivery import (
     Holding,
 )
 from autotune.workload.samples.digests import CONTAINERS, items_of
+from autotune.workload.system.attributes import replaced
 
 # How far into a dataset it is looked, and how many objects: enough for wrapped datasets, their
 # transforms and archives; what lies deeper is data.
@@ -30,6 +36,8 @@ _DEPTH = 4
 _MOST_OBJECTS = 2000
 _MOST_ITEMS = 20
 _LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition)
+# Of each connection, as workers have left it after a batch; 0 where none has given any.
+_ANEW, _SHARED = 1, 2
 _ENDING = ("close", "commit", "cursor", "disconnect", "fileno")  # one of these has a connection
 
 
@@ -111,3 +119,43 @@ def _within(value: object) -> Iterator[tuple[str, object]]:
     else:
         with suppress(Exception):  # its `__dict__` may be computed too
             yield from ((f".{name}", inner) for name, inner in list(vars(value).items()))
+
+
+@contextmanager
+def reopened(loader: Any, held: Sequence[tuple[Holding, Any]]) -> Iterator[set[str]]:
+    """Paths of the connections of `held` in the place of which every worker of `loader` that gives
+    a batch inside has others of its own, or none; they are known at the end.
+    """
+    found = set[str]()
+    connections = [(each.path, value) for each, value in held if each.kind == CONNECTION]
+    if not (connections and loader.num_workers and _forks(loader)):
+        yield found
+        return
+    left = mmap.mmap(-1, len(connections))  # shared with all that are forked
+    looking = _Looking(loader.collate_fn, connections, left)
+    with replaced(loader, collate_fn=looking):
+        yield found
+    seen = zip(connections, left[:], strict=True)
+    found.update(path for (path, _), how in seen if how == _ANEW)
+    left.close()
+
+
+class _Looking:
+    """A `collate_fn` that looks what has become of the connections that a worker came with."""
+
+    def __init__(self, own: Any, connections: Sequence[tuple[str, Any]], left: mmap.mmap) -> None:
+        self._own, self._connections, self._left = own, connections, left
+
+    def __call__(self, samples: Any) -> Any:
+        batch = self._own(samples)
+        if (info := get_worker_info()) is not None:
+            has = {each.path: value for each, value in holdings(info.dataset)}
+            for number, (path, value) in enumerate(self._connections):
+                now = _SHARED if has.get(path) is value else _ANEW
+                self._left[number] = max(self._left[number], now)
+        return batch
+
+
+def _forks(loader: Any) -> bool:
+    context = loader.multiprocessing_context or multiprocessing
+    return bool(context.get_start_method() == "fork")

@@ -1,11 +1,32 @@
 """Attributes of classes and modules, put in and taken out again."""
 
 import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from torch import nn
 
 ABSENT: Any = object()
+
+
+@contextmanager
+def replaced(owner: Any, **others: Any) -> Iterator[None]:
+    """An object, a module or a class has `others` as its own attributes meanwhile."""
+    own = {name: vars(owner)[name] for name in others}
+    _update(owner, others)
+    try:
+        yield
+    finally:
+        _update(owner, own)
+
+
+def _update(owner: Any, values: Mapping[str, Any]) -> None:
+    if not isinstance(owner, type):
+        vars(owner).update(values)  # a DataLoader refuses `setattr()`
+        return
+    for name, value in values.items():
+        setattr(owner, name, value)
 
 
 def held(owner: Any) -> Any:
