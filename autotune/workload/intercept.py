@@ -1,9 +1,8 @@
 """Running a training program as it stands, watched and set up at torch's seams."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
 
 import torch
 
@@ -12,7 +11,8 @@ from autotune.workload.live import Live
 from autotune.workload.loading.largest import survey
 from autotune.workload.looks.watches import watch_for
 from autotune.workload.observe import observe
-from autotune.workload.randomness import alike, reordering, reseeding, restreaming
+from autotune.workload.randomness import alike
+from autotune.workload.randomness.others import reorder, reseed, restream
 from autotune.workload.samples.drawing import deliver
 from autotune.workload.seams import (
     anomaly,
@@ -74,25 +74,26 @@ def intercepted(
     seams = (loader, model, backward, optimizer, anomaly, processes, options)
     for seam in (*seams, *([copies] if has_gpu else [])):
         seam.install(live)
-    for seam in _seams_of(setup):
-        seam.install(live)
+    for install in _seams_of(setup):
+        install(live)
     try:
         yield live
     finally:
         live.unpatch()
 
 
-def _seams_of(setup: Setup) -> Iterator[ModuleType]:
-    """Those that only some runs have."""
-    for wanted, seams in (
-        (setup.stream, (restreaming,)),
-        (setup.reorder, (reordering,)),
-        (setup.reseed, (reseeding,)),
-        (setup.alike, (alike,)),
-        (setup.epoch_batches, (epochs, memory_order)),
+def _seams_of(setup: Setup) -> Iterator[Callable[[Live], None]]:
+    """What sets up those that only some runs have."""
+    for wanted, install in (
+        (setup.stream, restream),
+        (setup.reorder, reorder),
+        (setup.reseed, reseed),
+        (setup.alike, alike.install),
+        (setup.epoch_batches, epochs.install),
+        (setup.epoch_batches, memory_order.install),
     ):
         if wanted:
-            yield from seams
+            yield install
 
 
 def _seen(live: Live) -> Seen:
