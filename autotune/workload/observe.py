@@ -11,11 +11,7 @@ import torch
 
 from autotune.nvml import Gpu
 from autotune.source.edits import Place, Places
-from autotune.workload.inspect import (
-    describe_loader,
-    describe_model,
-    gpus_of,
-)
+from autotune.workload.inspect import describe_loader, describe_model, gpus_of
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
 from autotune.workload.loading.built import BuiltLoader
@@ -24,14 +20,12 @@ from autotune.workload.places import is_users
 from autotune.workload.seams.options import options
 from autotune.workload.seams.samples import training_batch
 from autotune.workload.seen import Seen, SeenLoader
-from autotune.workload.standing import standing
+from autotune.workload.standing import Written, standing
 from autotune.workload.system.blas import blas_threads
-from autotune.workload.system.compiling import compiling_seconds
-from autotune.workload.system.denormals import flushes_denormals
 from autotune.workload.system.heap import keeps_freed_memory
+from autotune.workload.system.processor import flushes_denormals
 from autotune.workload.system.quiet import quietly
 from autotune.workload.trackers import trackers
-from autotune.workload.written import Written
 
 
 @quietly()  # of switches that torch is about to rename
@@ -96,6 +90,15 @@ def _switches() -> dict[str, Any]:
         "keeps_freed_memory": keeps_freed_memory(),
         "flushes_denormals": flushes_denormals(),
     }
+
+
+def compiling_seconds() -> float:
+    """How long torch.compile has been at work in this process: torch is asked only where it has
+    loaded what compiles.
+    """
+    module = sys.modules.get("torch._dynamo.utils")
+    spent = getattr(module, "calculate_time_spent", None)
+    return float(spent().get("total_wall_time", 0.0)) if spent else 0.0
 
 
 def _modules() -> tuple[str, ...]:

@@ -2,10 +2,11 @@
 
 import argparse
 import ast
+import functools
 import inspect
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import takewhile
 from types import FrameType, ModuleType, SimpleNamespace
@@ -18,7 +19,6 @@ from autotune.workload.places import frames, is_users
 from autotune.workload.program.framework import OURS
 from autotune.workload.program.script import run_script
 from autotune.workload.samples.asked import is_users_class
-from autotune.workload.written import Written
 
 # Who asks for all of a function's variables may keep what it is given.
 _ASKING = frozenset(("locals", "vars", "dir", "eval", "exec"))
@@ -27,6 +27,27 @@ _ONCE = frozenset(("hydra", "click", "fire", "typer", "absl", "jsonargparse", "<
 _HOLDING = (argparse.Namespace, SimpleNamespace)
 _OF_TORCH = ("training",)  # what it sets of a module that is the program's own
 _NOTHING: Any = object()
+
+
+class Written:
+    """The texts of a program's files, read where that is asked: what stands there is no secret."""
+
+    def __init__(self, files: Collection[str]) -> None:
+        self._files = files
+
+    def has(self, value: str) -> bool:
+        """Whether one of them has `value`, in quotes."""
+        return any(f"{mark}{value}{mark}" in text for text in self._texts for mark in "'\"")
+
+    @functools.cached_property
+    def _texts(self) -> list[str]:
+        return [_text(file) or "" for file in self._files if file.endswith(".py")]
+
+
+def _text(file: str) -> str | None:
+    with suppress(OSError), open(file, encoding="utf-8", errors="replace") as opened:
+        return opened.read()
+    return None
 
 
 def standing(written: Written) -> tuple[Standing, ...]:
@@ -86,11 +107,10 @@ class _Scope:
         show it.
         """
         code = frame.f_code
-        try:
-            with open(code.co_filename, encoding="utf-8", errors="replace") as file:
-                tree = tree_of(file.read())
-        except OSError:
+        text = _text(code.co_filename)
+        if text is None:
             return None
+        tree = tree_of(text)
         if code.co_name == "<module>":
             return cls(tree, tree, frame, outer, again)
         for node in ast.walk(tree):

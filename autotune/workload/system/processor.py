@@ -5,6 +5,7 @@ storage, as the system counts it.
 import os
 import re
 import resource
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -75,6 +76,11 @@ class Processor:
             return None
         self._read = max(read, before)
         return self._read - before
+
+
+def flushes_denormals() -> bool:
+    """Whether this thread takes denormal numbers for zero (`torch.set_flush_denormal`)."""
+    return sys.float_info.min / 2 == 0.0
 
 
 def read_text(path: str) -> str:
