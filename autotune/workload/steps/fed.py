@@ -12,42 +12,31 @@ from autotune.workload.seen import SeenLoader
 
 @dataclass(slots=True, kw_only=True)
 class Fed:
-    """What the steps of a run were fed.
+    """What the steps of a run were fed."""
 
-    Attributes:
-        iterator: that the last batch of the training loader came from, while the program has it:
-            its workers end with a loop that is left.
-        loader: that is its; None where it is gone.
-        keeps: the loader stays when the program has let go of it, and with it its dataset, to be
-            drained; for runs that are not held against the program as it is.
-        described: the loader when it was gone through last, where it is not kept.
-        kept: some step trained on what was drawn before: with another batch, or for an earlier
-            epoch, and kept (a list of batches, `itertools.cycle`).
-        gradless: loaders whose batches were drawn without gradients in the first steps.
-        drawing: a batch is being drawn by the thread that trains: modules that are called meanwhile
-            are transforms.
-        own_threads: how many the program computes with, by the mode that has one instead.
-        miscounted: samples that the first step, which is of no window, was counted too many for:
-            those of batches that were drawn before it and are trained on later, or never.
-        for_others: samples of the last backward passes of this step that an optimizer beside the
-            leading one stepped after, in a program without a loader: most likely the same batch
-            again, for an actor or a generator. They count where the leading one has no other pass.
-        in_pieces: batches are trained a part at a time, with a step on each.
-        largest: batches that were found to be large, and are to be trained on.
-    """
-
+    # That the last batch of the training loader came from, while the program has it: its workers
+    # end with a loop that is left. And the loader that is its; None where it is gone.
     iterator: Callable[[], Any] = nothing
     loader: Callable[[], Any] = nothing
+    # The loader stays when the program has let go of it, and with it its dataset, to be drained;
+    # for runs that are not held against the program as it is.
     keeps: bool = False
-    described: SeenLoader | None = None
+    described: SeenLoader | None = None  # as it was gone through last, where it is not kept
+    # Some step trained on what was drawn before: with another batch, or for an earlier epoch, and
+    # kept (a list of batches, `itertools.cycle`).
     kept: bool = False
-    gradless: set[Source] = field(default_factory=set)
-    drawing: bool = False
-    own_threads: dict[str, int] = field(default_factory=dict)
+    gradless: set[Source] = field(default_factory=set)  # loaders: so in the first steps
+    drawing: bool = False  # by the thread that trains: modules called meanwhile are transforms
+    own_threads: dict[str, int] = field(default_factory=dict)  # by the mode that has one instead
+    # Samples that the first step, which is of no window, was counted too many for: those of batches
+    # that were drawn before it and are trained on later, or never.
     miscounted: int = 0
+    # Samples of the last backward passes of this step that an optimizer beside the leading one
+    # stepped after, in a program without a loader: most likely the same batch again, for an actor
+    # or a generator. They count where the leading one has no other pass.
     for_others: int = 0
-    in_pieces: bool = False
-    largest: list[Any] = field(default_factory=list)
+    in_pieces: bool = False  # batches are trained a part at a time, with a step on each
+    largest: list[Any] = field(default_factory=list)  # batches that are to be trained on
     _began: bool = False  # a step is complete
     _passes: int = 0  # backward passes of this step that had a batch drawn for them
     _usually: int = 1
