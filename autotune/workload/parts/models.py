@@ -29,26 +29,20 @@ class _Called:
 
 
 class Models:
-    """Modules that were called to train, which this does not keep alive.
-
-    Attributes:
-        trained: those that were set up as the Setup says.
-        nudged: weights that were moved a little, if the Setup says that.
-        inside: what is inside an outermost module that was called, with that one's class.
-        made_anew: the program makes a model for each few steps (a copy for each task of
-            meta-learning), so that no model is there for good.
-        latest: of those the last one, kept so that there is one to look at.
-        time_first: which of them are given time before samples.
-        evaluated: how many steps were begun with one of them evaluated since the step before.
-    """
+    """Modules that were called to train, which this does not keep alive."""
 
     def __init__(self) -> None:
-        self.trained: weakref.WeakSet[nn.Module] = weakref.WeakSet()
-        self.nudged = WeakIdKeyDictionary()  # weights cannot be compared
+        self.trained: weakref.WeakSet[nn.Module] = weakref.WeakSet()  # set up as the Setup says
+        # Weights that were moved a little, if the Setup says that; they cannot be compared.
+        self.nudged = WeakIdKeyDictionary()
+        # What is inside an outermost module that was called, with that one's class.
         self.inside: weakref.WeakKeyDictionary[nn.Module, type] = weakref.WeakKeyDictionary()
+        # The program makes a model for each few steps (a copy for each task of meta-learning), so
+        # that no model is there for good; of those the last one is kept, to have one to look at.
         self.made_anew = False
         self.latest: nn.Module | None = None
-        self.time_first = TimeFirst()
+        self.time_first = TimeFirst()  # which of them are given time before samples
+        # How many steps were begun with one of them evaluated since the step before.
         self.evaluated, self._evaluated_at = 0, -1
         self._modules: weakref.WeakKeyDictionary[nn.Module, _Called] = weakref.WeakKeyDictionary()
         self._calls: list[_Called] = []  # of those too that are gone

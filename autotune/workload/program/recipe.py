@@ -29,17 +29,12 @@ _LITERALS = (ast.Constant, ast.List, ast.Dict, ast.Tuple, ast.Set, ast.JoinedStr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeFacts:
-    """What a recipe was read to be, without running it.
+    """What a recipe was read to be, without running it."""
 
-    Attributes:
-        offers: names of `PARAMETERS` that it defines, and "BATCH_SIZE" where it does.
-        names: every name of its module, and what binds it: an import written out, "" for all else.
-        uses_numpy: it imports numpy, so numpy's random numbers are part of its training.
-    """
-
-    offers: frozenset[str]
+    offers: frozenset[str]  # names of `PARAMETERS` that it defines, and "BATCH_SIZE"
+    # Every name of its module, and what binds it: an import written out, "" for all else.
     names: Mapping[str, frozenset[str]]
-    uses_numpy: bool
+    uses_numpy: bool  # it imports numpy, whose random numbers are part of its training then
 
 
 def inspect_recipe(source: str, path: str) -> RecipeFacts:

@@ -36,29 +36,17 @@ SCRIPT, RECIPE, OBJECTS = "script", "recipe", "objects"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A training program by its file.
+    """A training program by its file."""
 
-    Attributes:
-        kind: "script", "recipe" or "objects".
-        path: absolute path of the file; "" for objects.
-        arguments: what is passed to the program.
-        module: the dotted name of a file that is part of a package, and run as `python -m` would.
-        source: the text of the file as it is.
-        program_source: the text that is run; for a recipe the standalone program written for it.
-        directory: the program's working directory.
-        objects: the pickled function that trains in place of a script.
-        files: that the code of the objects is in, as tracebacks name them.
-    """
-
-    kind: str
-    path: str
-    module: str = ""
+    kind: str  # "script", "recipe" or "objects"
+    path: str  # absolute; "" for objects
+    module: str = ""  # the dotted name of a file in a package that is run as `python -m` would
     arguments: tuple[str, ...] = ()
-    source: str = ""
-    program_source: str = ""
-    directory: str = ""
-    objects: bytes = b""
-    files: tuple[str, ...] = ()
+    source: str = ""  # the text of the file as it is
+    program_source: str = ""  # that is run; for a recipe the standalone program written for it
+    directory: str = ""  # the program's working directory
+    objects: bytes = b""  # the pickled function that trains in place of a script
+    files: tuple[str, ...] = ()  # that the code of the objects is in, as tracebacks name them
 
     @property
     def name(self) -> str:

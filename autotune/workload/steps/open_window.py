@@ -17,23 +17,16 @@ MOST_AWAY, LEAST_TIMED = 2.0, 0.25
 class OpenWindow:
     """Counts from a step's end on, until `command` has its seconds and its steps; part of its
     seconds where validation takes most of them.
-
-    Attributes:
-        command: what it was asked for by; None before anything was.
-        samples: of the run until it began.
-        led: a step led it in, that was not timed.
-        step_seconds: of each step since, without what was validated between two of them.
-        validation_seconds: of validation, which happened `validations` times.
-        gradless_seconds: part of the steps, in which a model was called without gradients.
     """
 
-    command: RunWindow | None
-    samples: int
-    led: bool = False
+    command: RunWindow | None  # what it was asked for by; None before anything was
+    samples: int  # of the run until it began
+    led: bool = False  # a step led it in, that was not timed
+    # Of each step since, without what was validated between two of them.
     step_seconds: list[float] = field(default_factory=list)
     validation_seconds: float = 0.0
     validations: int = 0
-    gradless_seconds: float = 0.0
+    gradless_seconds: float = 0.0  # part of the steps: a model was called without gradients
     _seconds: float = 0.0
     _asked: float = 0.0
     _fewest: int = 1

@@ -16,18 +16,13 @@ class Passes:
     """Lines that backward passes come from: those of the first steps, of each optimizer that steps
     beside the leading one, though it may do so in a loop of its own that comes later, and of what
     the program calls `Tensor.backward` from at any time.
-
-    Attributes:
-        places: the lines.
-        callers: where in which code `Tensor.backward` was called.
-        looking: an optimizer has stepped whose passes nobody has noted: the next ones are to be.
-        stretches: of consecutive steps with as many passes: the first step of each, and how many.
-            Of a program that goes back and forth not all of them.
     """
 
-    places: set[Place] = field(default_factory=set)
-    callers: set[tuple[int, int]] = field(default_factory=set)
-    looking: bool = False
+    places: set[Place] = field(default_factory=set)  # the lines
+    callers: set[tuple[int, int]] = field(default_factory=set)  # where in which code that was
+    looking: bool = False  # an optimizer has stepped whose passes nobody has noted: the next are
+    # Of consecutive steps with as many passes: the first step of each, and how many. Of a program
+    # that goes back and forth not all of them.
     stretches: list[tuple[int, int]] = field(default_factory=list)
     _total: int = 0
     _usual: int = -1  # of the last stretch
