@@ -14,7 +14,6 @@ from autotune.source.edits import Place, Places
 from autotune.workload.inspect import describe_loader, describe_model, gpus_of
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
-from autotune.workload.loading.built import BuiltLoader
 from autotune.workload.parts.described import describe_optimizer, sparse_tables
 from autotune.workload.places import is_users
 from autotune.workload.seams.options import options
@@ -85,7 +84,8 @@ def _switches() -> dict[str, Any]:
         "matmul_precision": _matmul_precision(),
         "cudnn_benchmark": torch.backends.cudnn.benchmark,
         "cudnn_tf32": _allows_cudnn_tf32(),
-        "deterministic": _is_deterministic(),
+        "deterministic": torch.are_deterministic_algorithms_enabled()
+        or torch.backends.cudnn.deterministic,
         "expandable_segments": _has_expandable_segments(),
         "keeps_freed_memory": keeps_freed_memory(),
         "flushes_denormals": flushes_denormals(),
@@ -107,10 +107,6 @@ def _modules() -> tuple[str, ...]:
     return tuple(
         sorted({file for file in files if file and os.path.isabs(file) and is_users(file)})
     )
-
-
-def _is_deterministic() -> bool:
-    return torch.are_deterministic_algorithms_enabled() or torch.backends.cudnn.deterministic
 
 
 # Torch 2.9 and later refuse to say the two that follow where the program has used their newer
@@ -173,7 +169,7 @@ def _training_loader(live: Live) -> SeenLoader | None:
     seen = replace(
         described,
         ordinal=built.ordinal,
-        shared_place=_shares_its_line(live, built),
+        shared_place=any(each.place == built.place and not each.trains for each in live.loaders),
         ahead=live.ahead,
         threaded=live.drawn_in_thread,
         nested=built.nested,
@@ -196,10 +192,6 @@ def _drawn_beside(live: Live) -> int:
         return 0
     leading, drawn = live.draws[-1]
     return len({built.source for built, _ in drawn} - {leading.source})
-
-
-def _shares_its_line(live: Live, training: BuiltLoader) -> bool:
-    return any(built.place == training.place and not built.trains for built in live.loaders)
 
 
 def _has_stepped(optimizer: Any) -> bool:

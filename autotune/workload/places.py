@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import functools
 import linecache
 import os
 import sys
@@ -21,7 +22,11 @@ _NOT_THE_USERS = (_OF_TORCH, OURS)
 
 def frames() -> Iterator[FrameType]:
     """The calls that led to where this is asked, from the innermost out."""
-    frame: FrameType | None = sys._getframe(1)
+    return outwards(sys._getframe(1))
+
+
+def outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    """`frame`, and the calls that led to it."""
     while frame is not None:
         yield frame
         frame = frame.f_back
@@ -115,9 +120,11 @@ def _callee(frame: FrameType) -> str:
     return ast.unparse(call.func) if isinstance(call, ast.Call) else ""
 
 
+@functools.cache
 def is_users(path: str) -> bool:
     """Whether a file is the program's own: no library's, nor made up."""
-    return not (path.startswith((*_NOT_THE_USERS, STANDARD, "<")) or is_installed(path))
+    others = not path or path.startswith((*_NOT_THE_USERS, STANDARD, "<")) or is_installed(path)
+    return not others
 
 
 def asking_place() -> Place | None:

@@ -230,8 +230,8 @@ def _apart(own: _Given, other: _Given) -> float:
 def _furthest(found: Iterable[Apart | None]) -> Apart | None:
     """Of several models' the one that is furthest from what it was."""
     known = [each for each in found if each is not None]
-    return max(known, key=_distance, default=None)
-
-
-def _distance(each: Apart) -> tuple[float, float]:
-    return abs(each.more_calls), each.apart / max(each.by_chance, _LITTLE)
+    return max(
+        known,
+        key=lambda each: (abs(each.more_calls), each.apart / max(each.by_chance, _LITTLE)),
+        default=None,
+    )

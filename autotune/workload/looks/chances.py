@@ -69,7 +69,8 @@ class Chances:
         hands = hands or (most in (_ONE, _TAKEN) and self._weighs(kind, given, most == _TAKEN))
         self._hands = bool(known) and hands
         takes = (nearly and kind in _SHIFTING) or kind is torch.ops.aten.rsub
-        if takes and most in (_NEARLY_ONE, _ONE) and any(map(_shifts, given)):
+        numbers = (abs(each) for each in given if isinstance(each, (int, float)))
+        if takes and most in (_NEARLY_ONE, _ONE) and max(numbers, default=0) >= _LEAST_SHIFT:
             most = _TAKEN
         self._makes = most if self._hands else _MADE.get(kind)
 
@@ -100,10 +101,6 @@ class Chances:
         for each in tensors(result) if self._makes is not None else ():
             if self._hands or each.dtype in SHORT:
                 self._known[each] = self._makes
-
-
-def _shifts(given: Any) -> bool:
-    return isinstance(given, (int, float)) and abs(given) >= _LEAST_SHIFT
 
 
 def _is_mask(numbers: torch.Tensor) -> bool:

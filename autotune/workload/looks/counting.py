@@ -28,7 +28,11 @@ class Counting(FlopCounterMode):
 
     def __init__(self) -> None:
         aten: Any = torch.ops.aten
-        formulas = {aten._cudnn_rnn: _recurrent, aten._cudnn_rnn_backward: _recurrent_backward}
+        # Backward for what came before, and for the weights.
+        formulas = {
+            aten._cudnn_rnn: _recurrent,
+            aten._cudnn_rnn_backward: lambda *args, **kwargs: 2 * _recurrent(*args, **kwargs),
+        }
         super().__init__(display=False, custom_mapping=formulas)
         self._recomputed = False
         self._unknown: Counter[str] = Counter()
@@ -74,8 +78,3 @@ def _recurrent(rows: Sequence[int], weights: Sequence[Sequence[int]], *_: Any, *
     """
     matrices = (math.prod(each) for each in weights if len(each) == 2)
     return 2 * math.prod(rows[:-1]) * sum(matrices)
-
-
-def _recurrent_backward(*args: Any, **kwargs: Any) -> int:
-    """For what came before, and for the weights."""
-    return 2 * _recurrent(*args, **kwargs)

@@ -18,7 +18,7 @@ from autotune.workload.found import INSIDE, BusyLine, Look
 from autotune.workload.live import Live
 from autotune.workload.looks.threads import ThreadsBeside
 from autotune.workload.looks.watch import Watch
-from autotune.workload.places import is_users
+from autotune.workload.places import is_users, outwards
 from autotune.workload.program.framework import framework_at
 
 EVERY_SECONDS = 0.002
@@ -172,9 +172,4 @@ def _stack(frame: FrameType | None) -> list[At]:
     """From the innermost frame outwards, each with the line that it is at; its function's first,
     where what it is at belongs to no line.
     """
-    stack: list[At] = []
-    while frame is not None:
-        line: int | None = frame.f_lineno
-        stack.append((frame, frame.f_code.co_firstlineno if line is None else line))
-        frame = frame.f_back
-    return stack
+    return [(each, each.f_lineno or each.f_code.co_firstlineno) for each in outwards(frame)]

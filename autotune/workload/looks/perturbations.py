@@ -53,7 +53,8 @@ class Perturbations:
     def note(self, kind: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
         """`kind` is about to be carried out with what is `given`, and `named`."""
         inside = list(tensors(given))
-        self._is_of_weights = any(map(self._is_weighed, inside))
+        weights = self._of_weights
+        self._is_of_weights = any(isinstance(at, nn.Parameter) or at in weights for at in inside)
         self._makes = {}
         if self._is_of_weights:
             return
@@ -88,9 +89,6 @@ class Perturbations:
                 self._of_weights[each] = True
             elif self._makes:
                 self._changed[each] = self._makes
-
-    def _is_weighed(self, tensor: torch.Tensor) -> bool:
-        return isinstance(tensor, nn.Parameter) or tensor in self._of_weights
 
 
 def _share(given: Sequence[Any], alpha: float) -> float:

@@ -1,6 +1,5 @@
 """Which of the program's own functions its steps run, however it comes to call them."""
 
-import functools
 import os
 import sys
 from collections import Counter
@@ -11,7 +10,7 @@ from torch.utils.data._utils import fetch
 
 from autotune.source.edits import Place
 from autotune.workload.looks.watch import Watch
-from autotune.workload.samples.asked import is_users
+from autotune.workload.places import is_users
 
 
 class Running(Watch):
@@ -50,10 +49,5 @@ class Running(Watch):
         code = frame.f_code
         if code.co_name == "fetch" and code.co_filename == fetch.__file__:
             self._fetching += 1 if event == "call" else -1
-        elif event == "call" and not self._fetching and _is_users(code):
+        elif event == "call" and not self._fetching and is_users(code.co_filename):
             self._in_step.add(code)
-
-
-@functools.cache
-def _is_users(code: CodeType) -> bool:
-    return is_users(code.co_filename) and not code.co_filename.startswith("<")

@@ -34,7 +34,7 @@ class Saving(Watch):
         self._users: Counter[int] = Counter()
         self._held = 0
         self._most = 0
-        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack)
+        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, lambda kept: kept.tensor)
         self._blocks = _Blocks()
 
     def begin(self) -> None:
@@ -166,10 +166,6 @@ class _Kept:
 
     def __del__(self) -> None:
         self._released()
-
-
-def _unpack(kept: _Kept) -> torch.Tensor:
-    return kept.tensor
 
 
 def _bytes(tensor: torch.Tensor) -> int:

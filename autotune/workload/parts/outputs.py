@@ -22,12 +22,9 @@ def in_float32(outcome: Any) -> Any:
     """
     if isinstance(outcome, torch.Tensor):
         return _wide(outcome)
-    return pytree.tree_map(_wide, outcome, is_leaf=_is_no_container)
-
-
-def _is_no_container(part: Any) -> bool:
-    """An object of a library's, a cache of keys and values, is not built anew for this."""
-    return not isinstance(part, (tuple, list, dict))
+    # An object of a library's, a cache of keys and values, is not built anew for this.
+    containers = (tuple, list, dict)
+    return pytree.tree_map(_wide, outcome, is_leaf=lambda part: not isinstance(part, containers))
 
 
 def _wide(leaf: Any) -> Any:

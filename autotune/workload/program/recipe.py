@@ -81,7 +81,8 @@ def standalone_program(recipe_source: str, module_name: str, path: str) -> str:
         UsageError: as `inspect_recipe`.
     """
     facts = inspect_recipe(recipe_source, path)
-    program = _needed_part(_template().replace("RECIPE", module_name), facts)
+    text = resources.files(__package__).joinpath("training_program.py").read_text("utf-8")
+    program = _needed_part(_DASHES.split(text)[1].replace("RECIPE", module_name), facts)
     program = _without_collisions(_without_repeated_imports(program, facts), facts)
     recipe = _without_main_block(recipe_source).rstrip()
     text = f"\n\n\n# The training program.\n{program}"
@@ -148,11 +149,6 @@ def _imports_numpy(node: ast.AST) -> bool:
     if isinstance(node, ast.Import):
         return any(alias.name.partition(".")[0] == "numpy" for alias in node.names)
     return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "numpy"
-
-
-def _template() -> str:
-    text = resources.files(__package__).joinpath("training_program.py").read_text("utf-8")
-    return _DASHES.split(text)[1]
 
 
 def _needed_part(template: str, facts: RecipeFacts) -> str:

@@ -161,8 +161,9 @@ def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> 
     except SyntaxError as error:
         line = f" line {error.lineno}" if error.lineno else ""
         python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+        text = (error.text or "").strip()
         raise UsageError(
-            f"{path}{line} is not {python}: {error.msg}{_shown(error.text)}",
+            f"{path}{line} is not {python}: {error.msg}" + (f"\n  {text}" if text else ""),
             "name a program that this Python runs; one for an older Python has to be brought up to "
             "date first",
         ) from None
@@ -209,10 +210,6 @@ def _roots(package: str) -> Iterator[Path]:
         spec = importlib.util.find_spec(package)
         for place in (spec.submodule_search_locations or ()) if spec else ():
             yield Path(place).parent
-
-
-def _shown(line: str | None) -> str:
-    return f"\n  {line.strip()}" if line and line.strip() else ""
 
 
 def _module(file: Path, source: str) -> str:

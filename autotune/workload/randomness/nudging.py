@@ -13,15 +13,13 @@ def nudge(module: nn.Module, share: float, nudged: WeakIdKeyDictionary) -> None:
     `share` is meant for float32: finer weights move by as many units in the last place, coarser
     ones by about one, the least that they can.
     """
+    last_of_float32 = torch.finfo(torch.float32).eps
     for parameter in module.parameters():
         if parameter.is_floating_point() and parameter not in nudged:
             nudged[parameter] = True
+            last = torch.finfo(parameter.dtype).eps
+            of_format = max(last, share * min(1.0, last / last_of_float32))
             chance = torch.Generator(parameter.device).manual_seed(0)
             with torch.no_grad():
                 noise = torch.empty_like(parameter).normal_(generator=chance)
-                parameter.add_(parameter * noise, alpha=_of_format(share, parameter.dtype))
-
-
-def _of_format(share: float, dtype: torch.dtype) -> float:
-    last = torch.finfo(dtype).eps
-    return max(last, share * min(1.0, last / torch.finfo(torch.float32).eps))
+                parameter.add_(parameter * noise, alpha=of_format)

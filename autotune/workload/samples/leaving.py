@@ -134,8 +134,9 @@ def _variable(piece: Piece, makers: set[CodeType]) -> LeftVariable | None:
         for code in using
         for each in dis.get_instructions(code)
     )
-    filled = isinstance(piece.value, CONTAINERS)
-    if not (replaced or filled or isinstance(piece.value, torch.Tensor) or _is_array(piece.value)):
+    filled, numpy = isinstance(piece.value, CONTAINERS), sys.modules.get("numpy")
+    arrays = (torch.Tensor, *((numpy.ndarray,) if numpy else ()))
+    if not (replaced or filled or isinstance(piece.value, arrays)):
         return None  # what draws random numbers draws others
     return LeftVariable(
         name=name,
@@ -144,8 +145,3 @@ def _variable(piece: Piece, makers: set[CodeType]) -> LeftVariable | None:
         replaced=replaced,
         by_item=filled and not replaced,
     )
-
-
-def _is_array(value: object) -> bool:
-    numpy: Any = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, numpy.ndarray)

@@ -28,8 +28,7 @@ def install(live: Live) -> None:
     _install_build(live)
     _install_zero_grad(live)
     if live.setup.micro_batches > 1:
-        _install_clipping(live)
-        _install_schedulers(live)
+        _install_skipping(live)
 
 
 def _install_build(live: Live) -> None:
@@ -249,28 +248,23 @@ def _zero_grad(live: Live, owner: Any) -> Any:
     return zero_grad
 
 
-def _install_clipping(live: Live) -> None:
-    """Gradients of a batch that is not complete are not clipped."""
+def _install_skipping(live: Live) -> None:
+    """Gradients of a batch that is not complete are not clipped, and a scheduler that is stepped
+    per batch steps with the optimizer.
+    """
+
+    def skipping(original: Any, instead: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return instead() if live.group_open else original(*args, **kwargs)
+
+        return call
+
     for name in ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_"):
-        original = getattr(nn.utils, name)
-
-        def clip(*args: Any, _original: Any = original, **kwargs: Any) -> Any:
-            return torch.zeros(()) if live.group_open else _original(*args, **kwargs)
-
-        live.patch(nn.utils, name, clip)
-
-
-def _install_schedulers(live: Live) -> None:
-    """A scheduler that is stepped per batch steps with the optimizer."""
+        live.patch(nn.utils, name, skipping(getattr(nn.utils, name), lambda: torch.zeros(())))
     root: type[Any] = torch.optim.lr_scheduler.LRScheduler
     for kind in (root, *_all_subclasses(root)):
-        if "step" not in vars(kind):
-            continue
-
-        def step(self: Any, *args: Any, _original: Any = kind.step, **kwargs: Any) -> Any:
-            return None if live.group_open else _original(self, *args, **kwargs)
-
-        live.patch(kind, "step", step)
+        if "step" in vars(kind):
+            live.patch(kind, "step", skipping(kind.step, lambda: None))
 
 
 def _all_subclasses(kind: type[Any]) -> set[type[Any]]:

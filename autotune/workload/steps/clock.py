@@ -142,17 +142,13 @@ class _Spans:
             if not ends:
                 self._open.append(phase)
             elif phase in self._open:  # another thread's span may have been in between
-                del self._open[_last(self._open, phase)]
+                del self._open[len(self._open) - 1 - self._open[::-1].index(phase)]  # the last
             self._since = moment
 
 
 def _by_the_host(noted: tuple[Any, bool, str]) -> tuple[float, bool]:
     moment, ends, _ = noted
     return (moment[0] if isinstance(moment, tuple) else moment), ends
-
-
-def _last(phases: list[str], phase: str) -> int:
-    return len(phases) - 1 - phases[::-1].index(phase)
 
 
 class HostClock:

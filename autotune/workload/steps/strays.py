@@ -57,7 +57,8 @@ class Strays:
             strayed = backwards <= _MANY * usual and self._are_strays(samples / backwards)
             self._rows, self._followed = [], set()
             if strayed:
-                return max(0.0, seconds - self._usual_seconds()), calls - self.usual_calls()
+                usual_seconds = median(seconds for *_, seconds in self._recent)
+                return max(0.0, seconds - usual_seconds), calls - self.usual_calls()
         self._counted[calls] += 1
         self._recent.append((calls, backwards, seconds))
         if self.many != _MANY * calls and len(self._recent) >= _FEWEST_RECENT:
@@ -77,6 +78,3 @@ class Strays:
     def usual_calls(self) -> int:
         """Forward passes of a usual step, at the most."""
         return max(calls for calls, *_ in self._recent)
-
-    def _usual_seconds(self) -> float:
-        return median(seconds for *_, seconds in self._recent)
