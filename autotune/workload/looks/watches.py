@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from autotune.source.edits import Place
+from autotune.workload import window
 from autotune.workload.live import Live
 from autotune.workload.looks.again import ComputingAgain
 from autotune.workload.looks.between import LookingBetween, packed
@@ -25,25 +26,9 @@ from autotune.workload.looks.watch import Watch
 from autotune.workload.places import calling_place, users_place
 from autotune.workload.system.idle import seconds_until_idle
 from autotune.workload.system.quiet import quietly
-from autotune.workload.window import (
-    AGAIN,
-    BETWEEN,
-    DENORMALS,
-    FLOPS,
-    FLUSHING,
-    GIVEN,
-    GRADIENTS,
-    LINES,
-    OPERATIONS,
-    ROUNDING,
-    RUNNING,
-    SAVED,
-    SYNCS,
-    TRACE,
-)
 
 # Those that need no state of torch's, which a hook of a backward pass has only for itself.
-_ANYWHERE = frozenset((LINES, GIVEN, GRADIENTS, RUNNING))
+_ANYWHERE = frozenset((window.LINES, window.GIVEN, window.GRADIENTS, window.RUNNING))
 
 
 def watch_for(live: Live, mode: str) -> Watch | None:
@@ -53,20 +38,20 @@ def watch_for(live: Live, mode: str) -> Watch | None:
         RuntimeError: it cannot look on from where the step has ended.
     """
     made: dict[str, Callable[[], Watch]] = {
-        SAVED: lambda: Saving(live),
-        LINES: lambda: Sampling(live),
-        BETWEEN: lambda: LookingBetween(live),
-        TRACE: lambda: Tracing(live.device()),
-        SYNCS: Synchronising,
-        FLOPS: Counting,
-        GRADIENTS: Losing,
-        ROUNDING: Rounding,
-        OPERATIONS: Starts,
-        DENORMALS: lambda: LookingForDenormals(live),
-        AGAIN: lambda: ComputingAgain(live),
-        GIVEN: lambda: Given(live),
-        FLUSHING: lambda: Flushing(live),
-        RUNNING: Running,
+        window.SAVED: lambda: Saving(live),
+        window.LINES: lambda: Sampling(live),
+        window.BETWEEN: lambda: LookingBetween(live),
+        window.TRACE: lambda: Tracing(live.device()),
+        window.SYNCS: Synchronising,
+        window.FLOPS: Counting,
+        window.GRADIENTS: Losing,
+        window.ROUNDING: Rounding,
+        window.OPERATIONS: Starts,
+        window.DENORMALS: lambda: LookingForDenormals(live),
+        window.AGAIN: lambda: ComputingAgain(live),
+        window.GIVEN: lambda: Given(live),
+        window.FLUSHING: lambda: Flushing(live),
+        window.RUNNING: Running,
     }
     if mode not in made:
         return None

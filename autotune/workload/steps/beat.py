@@ -14,18 +14,12 @@ class Beat(Protocol):
     samples: int
     pending_samples: int
     strays: Strays
-
-    @property
-    def wants_loss(self) -> bool:
-        """Whether the current step's loss is to be added."""
+    wants_loss: bool  # the current step's loss is to be added
+    away: bool  # the program is at something that is not training
 
     @property
     def mode(self) -> str:
         """How the loop is to be fed now."""
-
-    @property
-    def away(self) -> bool:
-        """Whether the program is at something that is not training."""
 
     @property
     def is_left_out(self) -> bool:
@@ -88,7 +82,6 @@ class Steps(Beat):
         self._looked = False
 
     def step(self) -> None:
-        """See `Beat`."""
         self.steps += 1
         self.samples += self.pending_samples
         self.pending_samples = 0
@@ -97,14 +90,12 @@ class Steps(Beat):
             self._then(first)
 
     def aside(self, look: Callable[[], Any]) -> Any:
-        """See `Beat`."""
         return look()
 
     def pass_over(self) -> None:
-        """See `Beat`. Its samples do not count."""
         self.pending_samples = 0
 
     def look_again(self) -> None:
-        """See `Beat`. A look that is still to come is not put off: training may change for ever."""
+        """A look that is still to come is not put off: training may change for ever."""
         if self.steps >= self._at:
             self._at = self.steps + self._after

@@ -22,6 +22,7 @@ from autotune.workload.conversation import (
 )
 from autotune.workload.looks.watch import Watch
 from autotune.workload.seen import Seen
+from autotune.workload.steps.beat import Beat
 from autotune.workload.steps.clock import Clock
 from autotune.workload.steps.edges import Edges
 from autotune.workload.steps.losses import Losses
@@ -36,7 +37,7 @@ from autotune.workload.window import DRAIN, REHEARSE, Window
 LOSSES_READ, LOSS_EVERY = 200, 8
 
 
-class Pace:
+class Pace(Beat):
     """Counts what the seams report and talks with the controller at step boundaries.
 
     Args:
@@ -93,12 +94,10 @@ class Pace:
 
     @property
     def mode(self) -> str:
-        """How the loop is to be fed now."""
         return self._open.mode
 
     @property
     def is_left_out(self) -> bool:
-        """Whether what the program does now is none of its steps' time."""
         return self.away and not self._was_away
 
     def leave_training(self, since: float | None = None) -> None:
@@ -113,7 +112,6 @@ class Pace:
                 self._left_at += self._settle()
 
     def enter_training(self) -> None:
-        """The program is back at training."""
         if self.away:
             self.away = False
             if not self._was_away:
@@ -121,7 +119,6 @@ class Pace:
             self._away += time.perf_counter() - self._left_at
 
     def aside(self, look: Callable[[], Any]) -> Any:
-        """Look at something, and give what was found: the time is none of the step's."""
         self._settle()
         began = time.perf_counter()
         found = look()
@@ -148,11 +145,9 @@ class Pace:
         return self._open.leave_out(away)
 
     def add_loss(self, loss: object, weight: float = 1.0) -> None:
-        """See `Losses.add`."""
         self._losses.add(loss, weight)
 
     def add_overflows(self, found: Iterable[torch.Tensor]) -> None:
-        """See `Losses.add_overflows`."""
         self._losses.add_overflows(found)
 
     def step(self) -> None:
@@ -190,11 +185,9 @@ class Pace:
         self._obey()
 
     def leave_out_step(self) -> None:
-        """A GradScaler has left out its step: that loss is one of its own all the same."""
         self._losses.end_step()
 
     def pass_over(self) -> None:
-        """What was noted since the last step was of another training loop."""
         self.pending_samples = 0
         self._losses.clear()
 
@@ -210,9 +203,6 @@ class Pace:
                 children_seconds=spent.children_user + spent.children_system,
             )
         )
-
-    def look_again(self) -> None:
-        """The seams do; what is timed stays the same."""
 
     def end_loop(self) -> None:
         """The program has gone on to another training loop: figures of the two cannot be mixed, and
