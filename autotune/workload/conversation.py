@@ -116,9 +116,7 @@ Report = Ready | Window | Watched | Seen | Delivery | Sizes | Unsupported | Ende
 
 
 class Halted(BaseException):
-    """Ends a program from inside; not an Exception, so that `except Exception` round a loop lets it
-    through.
-    """
+    """Ends a program from inside; no Exception, which `except Exception` in a loop would catch."""
 
 
 class Fault(BaseException):

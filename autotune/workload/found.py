@@ -40,9 +40,7 @@ class SavedBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """At one moment of the host's clock, in seconds: the innermost function of the program's own,
-    and its line.
-    """
+    """At a moment of the host's clock (s): the innermost function of the program, and its line."""
 
     moment: float
     path: str
@@ -72,9 +70,7 @@ class _AtPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundedAngle(_AtPlace):
-    """An angle that a sine or a cosine was given, and how far apart its number format lets the next
-    ones lie.
-    """
+    """An angle that a sine or a cosine was given, and how far apart its format has the next."""
 
     radians: float
     step_radians: float
@@ -204,9 +200,7 @@ class Apart:
     more_calls: float = 0.0
 
     def is_another(self, *, most: float, times_chance: float) -> bool:
-        """Whether it is something else than the same: by more than `most`, and so many times as far
-        as by chance.
-        """
+        """Whether it is another: by more than `most`, and so many times as far as by chance."""
         return self.apart > max(most, times_chance * self.by_chance)
 
 

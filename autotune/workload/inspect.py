@@ -134,9 +134,7 @@ def describe_loader(loader: "DataLoader[Any]") -> SeenLoader:
 
 
 def described_again(described: SeenLoader, loader: "DataLoader[Any]") -> SeenLoader:
-    """`loader`, which was `described` in an earlier epoch: to ask it for all again costs as much as
-    a small step.
-    """
+    """`loader`, `described` in an earlier epoch: to ask for all again costs as much as a step."""
     changing, epochs = getattr(loader, CHANGING, False), getattr(loader, TOLD, (0, None))[0]
     return replace(described, changing=changing, epochs=epochs)
 
@@ -212,9 +210,7 @@ def _is_of_torch(module: nn.Module) -> bool:
 
 
 def _mode(compiled: Any) -> str:
-    """What a compiled callable was compiled for, from its compiler's settings (another compiler:
-    "default").
-    """
+    """What a callable was compiled for, by its compiler's settings; by another's: "default"."""
     settings = compiled.get_compiler_config() or {}
     return _MODES[bool(settings.get("triton.cudagraphs")), bool(settings.get("max_autotune"))]
 

@@ -1,6 +1,4 @@
-"""A run as it goes: what has been seen of it, what its Setup changes, and the patches that make
-both possible.
-"""
+"""A run as it goes: what was seen of it, what its Setup changes, and the patches for both."""
 
 import os
 import threading

@@ -93,9 +93,7 @@ def _switches() -> dict[str, Any]:
 
 
 def compiling_seconds() -> float:
-    """How long torch.compile has been at work in this process: torch is asked only where it has
-    loaded what compiles.
-    """
+    """How long torch.compile was at work here; torch is asked only where it has loaded that."""
     module = sys.modules.get("torch._dynamo.utils")
     spent = getattr(module, "calculate_time_spent", None)
     return float(spent().get("total_wall_time", 0.0)) if spent else 0.0
@@ -208,9 +206,7 @@ def _models(live: Live) -> dict[str, Any]:
 
 
 def _optimizers(live: Live) -> dict[str, Any]:
-    """The leading one, those beside it, and how many step, those that led before (of other folds)
-    among them.
-    """
+    """The leading one, those beside it, and how many step, those that led before among them."""
     leader = live.leader() if live.leader else None
     stepped = [each for known in live.optimizers if _has_stepped(each := known())]
     beside = (each for each in stepped if each is not None and each not in live.have_led)

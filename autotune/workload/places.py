@@ -70,9 +70,7 @@ def calling_expression() -> tuple[Place, str] | None:
 
 
 def _by_torch() -> bool:
-    """Whether torch itself, other than a module's own call, comes between the user's code and
-    autotune's.
-    """
+    """Whether torch, but for a module's call, comes between the user's code and autotune's."""
     for frame in frames():
         path = frame.f_code.co_filename
         if path.startswith(_OF_TORCH) and path != torch.nn.modules.module.__file__:
@@ -128,9 +126,7 @@ def is_users(path: str) -> bool:
 
 
 def asking_place() -> Place | None:
-    """The program's own line that led here, by itself or by the standard library; None where
-    another library did.
-    """
+    """The program's line that led here, by itself or by Python's library; None for another's."""
     for frame in frames():
         path = frame.f_code.co_filename
         standard = path.startswith(STANDARD) and not is_installed(path)

@@ -208,9 +208,7 @@ class Seen:
 
     @property
     def loaders_beside(self) -> int:
-        """How many loaders there are for something else, where the line that builds the training's
-        builds such.
-        """
+        """How many loaders for something else the line that builds the training's builds."""
         return self.other_loaders if self.loader and self.loader.shared_place else 0
 
     def training_loader(self) -> LoaderKey | None:

@@ -103,9 +103,7 @@ class _Scope:
 
     @classmethod
     def of(cls, frame: FrameType, outer: "_Scope | None", again: bool) -> "_Scope | None":
-        """That of `frame`, which `outer` calls, once or `again`; None where its source does not
-        show it.
-        """
+        """That of `frame`, which `outer` calls, once or `again`; None where no source shows it."""
         code = frame.f_code
         text = _text(code.co_filename)
         if text is None:
@@ -260,9 +258,7 @@ def _attribute(owner: Any, name: str) -> Any:
 
 
 def _variables(frame: FrameType) -> Mapping[str, Any]:
-    """The variables of a function, which is kept from holding on to them: before Python 3.13 it
-    does, once it was asked.
-    """
+    """The variables of a function; before Python 3.13 it holds on to them, once it was asked."""
     asked = frame.f_locals
     found = dict(asked)
     if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:

@@ -1,6 +1,4 @@
-"""What can be asked of a batch whatever its shape: its tensors, how many samples it holds, its
-parts, a copy of it.
-"""
+"""What can be asked of any batch: its tensors, how many samples it has, its parts, a copy of it."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -17,9 +15,7 @@ _OWN_COUNTS = ("num_graphs", "batch_size")
 
 
 def tensors(batch: object) -> list[torch.Tensor]:
-    """The tensors of a batch, in order; where it is one object of no container's class, those among
-    its attributes.
-    """
+    """The tensors of a batch, in order; of an object that is no container, of its attributes."""
     if isinstance(batch, torch.Tensor):
         return [batch]
     found = containers.leaves(batch)
@@ -90,9 +86,7 @@ def _count_listed(batch: object, batch_size: int | None) -> int | None:
 
 
 def _has_offsets(part: object, batch_size: int) -> bool:
-    """Whether it is samples in one row, with where each of them begins, as an EmbeddingBag has
-    them.
-    """
+    """Whether it is samples in one row, with where each begins, as an EmbeddingBag has them."""
     if not (isinstance(part, (list, tuple)) and all(map(torch.is_tensor, part))):
         return False
     begins = {each.dim() == 1 and each.shape[0] == batch_size for each in part}

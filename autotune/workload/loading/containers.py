@@ -105,9 +105,7 @@ def _shares_with_its_copy(container: Any) -> bool:
 
 
 def _opened(leaf: Any) -> tuple[list[Any], Build] | None:
-    """What a container that torch takes for a leaf holds, and how it is filled anew; None of what
-    is none.
-    """
+    """What a container that torch takes for a leaf holds, and how it is filled; or None."""
     kind = type(leaf)  # one may stand in for an object that is gone
     if issubclass(kind, Mapping):
         if (held := _held(leaf)) is None:

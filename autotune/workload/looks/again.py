@@ -36,9 +36,7 @@ _TOO_SLOW, _WIDTH, _PRODUCTS = 3.0, 128, 5
 
 
 class ComputingAgain(Watch):
-    """Computes the last batch of each model again; the last `Watch` of its run, whose weights are
-    then others.
-    """
+    """Computes each model's last batch again; the last `Watch` of its run: weights change."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -121,9 +119,7 @@ class _Model:
             part.training = False
 
     def gives(self, dtype: str = "") -> _Given | None:
-        """Its numbers, computed under autocast to a `dtype`; with the same random numbers each
-        time.
-        """
+        """Its numbers, under autocast to a `dtype`; with the same random numbers each time."""
         short = getattr(torch, dtype) if dtype else None
         autocast = torch.autocast(self.device, short, enabled=short is not None)
         on_gpu = [torch.cuda.current_device()] if self.device == "cuda" else []
@@ -195,9 +191,7 @@ def _product_seconds(device: str, dtype: torch.dtype) -> float:
 def _held(
     own: _Given | None, other: _Given | None, by_chance: tuple[_Given | None, ...]
 ) -> Apart | None:
-    """`other` held to its `own`; None where one of them could not be had, or is not as many
-    numbers.
-    """
+    """`other` held to its `own`; None where one could not be had, or has not as many numbers."""
     if own is None or other is None or not own.numbers:
         return None
     known = [each for each in by_chance if each is not None]

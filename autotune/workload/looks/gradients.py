@@ -36,9 +36,7 @@ class Losing(Watch):
         ]
 
     def end(self) -> tuple[int, int] | None:
-        """How many of either, None where no optimizer was seen to step. A single one may be held by
-        a loop's variable.
-        """
+        """How many of either, None where no optimizer stepped. A loop's variable may hold one."""
         for hook in self._hooks:
             hook.remove()
         held = len(self._held) if len(self._held) > 1 else 0

@@ -69,9 +69,7 @@ def _kept_of_each(optimizer: torch.optim.Optimizer) -> dict[int, list[torch.Tens
 
 
 def _keeps_state(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether it keeps something of each weight that it has changed: torch's do, but for SGD
-    without momentum.
-    """
+    """Whether it keeps something of each weight: torch's do, but for SGD without momentum."""
     of_torch = type(optimizer).__module__.startswith("torch.optim.")
     momentum = any(group.get("momentum", 1) for group in optimizer.param_groups)
     return of_torch and (type(optimizer).__name__ != "SGD" or momentum)

@@ -33,9 +33,7 @@ def _wide(leaf: Any) -> Any:
 
 
 def output_place(outcome: Any) -> OutputPlace | None:
-    """The user's line that called a module, which gave `outcome`; None where the source does not
-    show the call.
-    """
+    """The user's line that called a module, which gave `outcome`; None where no source shows it."""
     caller = calling_expression()
     if caller is None:
         return None
@@ -76,9 +74,7 @@ class Outputs:
         self._old: list[StorageWeakRef] = []
 
     def note(self, module: torch.nn.Module, given: Any, outcome: Any, *, trains: bool) -> None:
-        """Remember `outcome`, which `module` gave; what it was given, and its own weights, are not
-        new.
-        """
+        """Remember `outcome`, which `module` gave; what it was given, and weights, are not new."""
         weights = list(module.parameters())
         place = output_place(outcome) if weights else None  # a loss has none
         if place is not None:

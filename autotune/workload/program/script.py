@@ -68,9 +68,7 @@ def import_root(path: str, module: str = "") -> str:
 
 
 def seed_everything(seed: int) -> None:
-    """Start every random stream that the program may use from `seed`; a program that seeds itself
-    still does.
-    """
+    """Start every random stream that a program may use from `seed`; it may seed them itself."""
     import torch
 
     random.seed(seed)

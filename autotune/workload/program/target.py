@@ -1,6 +1,4 @@
-"""What the user named: a script or a recipe module, with its arguments, and the text of its
-files.
-"""
+"""What the user named: a script or a recipe module, its arguments, and the text of its files."""
 
 import hashlib
 import importlib.util
@@ -78,9 +76,7 @@ class Target:
         return next(roots, Path(import_root(self.path, self.module)))
 
     def program(self, sources: dict[str, str] | None = None, *, marked: bool = False) -> Program:
-        """The program to run, with the text of `sources` (by path) in place of its files' own,
-        `marked` or not.
-        """
+        """The program to run, with the text of `sources` for its files' own, `marked` or not."""
         texts = {self.path: self.program_source} if self.kind == RECIPE else {}
         endless = self.kind == RECIPE and not any(
             argument.startswith("--epochs") for argument in self.arguments

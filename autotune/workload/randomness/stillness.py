@@ -68,9 +68,7 @@ def by_one_thread() -> Iterator[None]:
 
 
 def seed_order(loader: "DataLoader[Any]", seed: int) -> None:
-    """Let the next iteration of `loader` begin from `seed`, its sampler's own generators
-    included.
-    """
+    """Let the next iteration of `loader` begin from `seed`, with its sampler's own generators."""
     seed_everything(seed)
     batch_sampler = loader.batch_sampler
     for owner in (loader, loader.sampler, batch_sampler, getattr(batch_sampler, "sampler", None)):

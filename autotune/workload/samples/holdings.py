@@ -42,9 +42,7 @@ _ENDING = ("close", "commit", "cursor", "disconnect", "fileno")  # one of these 
 
 
 def holdings(dataset: object) -> list[tuple[Holding, Any]]:
-    """What `dataset` and the objects in it hold that processes cannot share, with the object
-    itself.
-    """
+    """What `dataset` and the objects in it hold that processes cannot share, with the object."""
     found: list[tuple[Holding, Any]] = []
     known: set[int] = set()
     waiting: list[tuple[str, object, int]] = [("dataset", dataset, 0)]
@@ -92,9 +90,7 @@ def _kind_of_talk(value: object) -> str:
 
 
 def _is_at_work(value: Executor | threading.Thread) -> bool:
-    """Whether it has begun: a pool that has not starts threads, or processes, wherever it is used
-    first.
-    """
+    """Whether it has begun: a pool that has not starts its threads wherever it is used first."""
     if isinstance(value, threading.Thread):
         return value.is_alive()
     return bool(getattr(value, "_threads", None) or getattr(value, "_processes", None))

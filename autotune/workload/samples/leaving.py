@@ -85,9 +85,7 @@ def _attribute(piece: Piece, collates: object, makers: set[CodeType]) -> LeftAtt
 
 
 def _steers(name: str, makers: set[CodeType]) -> bool:
-    """Whether `makers` read the attribute `name` more often than they set it: each `+= 1` does
-    both.
-    """
+    """Whether `makers` read the attribute more often than they set it: each `+= 1` does both."""
     uses = [each for code in makers for each in dis.get_instructions(code) if each.argval == name]
     read = sum(each.opname == "LOAD_ATTR" for each in uses)
     return read > sum(each.opname == "STORE_ATTR" for each in uses) > 0

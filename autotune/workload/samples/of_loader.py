@@ -18,9 +18,7 @@ _LISTS: tuple[type, ...] = (type(iter([])), type(iter(())), type(iter(range(0)))
 
 
 def kept_by_loader(loader: Any) -> dict[str, int]:
-    """`kept_by` of what a DataLoader gives samples from, and of what chooses them while an epoch
-    runs.
-    """
+    """`kept_by` of what a DataLoader gives samples from, and of what chooses them in an epoch."""
     return {p.path: digest for p, digest in _to_choose(loader)} | kept_to_read(loader)
 
 

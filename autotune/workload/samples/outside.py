@@ -1,6 +1,4 @@
-"""A file of the user's without the functions that make batches, each node with what is around
-it.
-"""
+"""A file of the user's without the functions that make batches, each node with what is round it."""
 
 import ast
 import functools

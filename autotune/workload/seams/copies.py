@@ -1,6 +1,4 @@
-"""Copies from the host to the device: counted, timed, and made non-blocking where the Setup says
-so.
-"""
+"""Copies from the host to the device: counted, timed, and non-blocking where the Setup says so."""
 
 import threading
 from typing import Any

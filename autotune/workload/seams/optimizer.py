@@ -1,6 +1,4 @@
-"""The optimizer: built as the Setup says, its step timed, and the beat that everything is counted
-by.
-"""
+"""The optimizer: built as the Setup says, its step timed, and the beat that all is counted by."""
 
 import functools
 import weakref
@@ -209,9 +207,7 @@ def step_without_optimizer(live: Live) -> None:
 
 
 def step_by_own_gradients(live: Live, loss: torch.Tensor | None) -> None:
-    """A program that takes the gradients of a loss itself too (`torch.autograd.grad`): every such
-    call is a step.
-    """
+    """A program that takes a loss's gradients itself too (`autograd.grad`): each call is a step."""
     if loss is None or live.optimizers or live.backwards or not _has_data(live):
         return
     live.derivations += 1

@@ -1,6 +1,4 @@
-"""Forward passes that keep gradients and that no backward pass follows: a validation without
-`torch.no_grad()`.
-"""
+"""Forward passes with gradients that no backward pass follows: a validation without `no_grad()`."""
 
 import math
 from collections import Counter, deque
@@ -34,9 +32,7 @@ class Strays:
         self._followed: set[int] = set()
 
     def look(self, given: Any, outcome: Any) -> None:
-        """Look, of more than usual, whether a backward pass comes to `outcome`, which a model made
-        of `given`.
-        """
+        """Look, of more than usual, whether a backward pass comes to `outcome`, made of `given`."""
         if self.calls <= self.many:
             return
         rows = (each.shape[0] for each in batches.tensors(given) if each.dim())

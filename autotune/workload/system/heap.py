@@ -47,9 +47,7 @@ def litter_memory() -> None:
 
 
 def keeps_freed_memory() -> bool:
-    """Whether much memory comes from the heap, and stays there when it is freed; False where that
-    cannot be seen.
-    """
+    """Whether much memory comes from the heap, and stays there when freed; False if not seen."""
     counts = _while_taking_much()
     if counts is None:
         return False

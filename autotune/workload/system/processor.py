@@ -152,9 +152,7 @@ def _busy_and_stolen_seconds() -> tuple[float, float]:
 
 
 def _delayed_seconds() -> float:
-    """Time that this process's threads were ready to run and waited for a processor (Linux
-    schedstat).
-    """
+    """Time that this process's threads were ready to run and got no processor (Linux schedstat)."""
     total = 0
     try:
         threads = os.listdir("/proc/self/task")
