@@ -13,7 +13,7 @@ from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
 from autotune.source.reach import own_code
-from autotune.source.script import LOOPS, Function, last_name, tree_of
+from autotune.source.script import LOOPS, Function, first_line, last_name, tree_of
 from autotune.source.standing import PLAIN, OptionValue, Standing
 from autotune.workload.places import frames, is_users
 from autotune.workload.program.framework import OURS
@@ -111,11 +111,10 @@ class _Scope:
         tree = tree_of(text)
         if code.co_name == "<module>":
             return cls(tree, tree, frame, outer, again)
-        for node in ast.walk(tree):
-            if isinstance(node, Function) and node.name == code.co_name:
-                lines = (node.lineno, *(each.lineno for each in node.decorator_list))
-                if min(lines) == code.co_firstlineno and not any(map(_asks, ast.walk(node))):
-                    return cls(node, tree, frame, outer, again)
+        for node in (each for each in ast.walk(tree) if isinstance(each, Function)):
+            if (node.name, first_line(node)) == (code.co_name, code.co_firstlineno):
+                asks = any(map(_asks, ast.walk(node)))
+                return None if asks else cls(node, tree, frame, outer, again)
         return None
 
     def told(self, written: Written) -> Standing:
@@ -158,7 +157,7 @@ class _Scope:
             root = root.value
         if not isinstance(root, ast.Name):
             return False
-        stored = [_line(at) for at in self._own if _stores(at, root.id)]
+        stored = [getattr(at, "lineno", 0) for at in self._own if _stores(at, root.id)]
         if isinstance(self.node, Function) and root.id not in self._variables:
             return not stored and self._is_kept(root)
         if any(line >= self._from for line in stored):
@@ -223,10 +222,6 @@ def _asks(node: ast.AST) -> bool:
 
 def _has(node: ast.stmt | ast.expr, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
-
-
-def _line(node: ast.AST) -> int:
-    return getattr(node, "lineno", 0)
 
 
 def _stores(node: ast.AST, name: str) -> bool:
