@@ -19,7 +19,7 @@ from autotune.workload.loading.batches import address, bytes_of
 from autotune.workload.parts.blocks import from_an_end, repeated_blocks
 from autotune.workload.parts.recomputing import is_checkpointed
 from autotune.workload.randomness.seeding import seeds_alike
-from autotune.workload.randomness.streams import kept_random_state
+from autotune.workload.randomness.stillness import kept_random_state
 from autotune.workload.seen import SeenLoader, SeenModel
 
 # What a loader is marked with whose dataset was changed between epochs, the plain values that tell

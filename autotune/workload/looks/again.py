@@ -19,8 +19,8 @@ from autotune.workload.found import Again, Apart
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
 from autotune.workload.looks.watch import Watch
-from autotune.workload.randomness.nudging import nudge
-from autotune.workload.randomness.streams import kept_random_state
+from autotune.workload.randomness.others import nudge
+from autotune.workload.randomness.stillness import kept_random_state
 
 # What weights are moved by, as a share of each: by some units in the last place of float32, as
 # another order of summing moves sums; and by one of bf16.

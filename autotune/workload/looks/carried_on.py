@@ -9,7 +9,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from autotune.workload.found import CarriedOn
 from autotune.workload.loading.batches import tensors
-from autotune.workload.looks.dispatch import SHORT, operations
+from autotune.workload.looks.watch import SHORT, operations
 from autotune.workload.places import users_place
 
 _ADDING = operations("add", "add_", "sub", "sub_", "lerp", "lerp_")

@@ -11,7 +11,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from autotune.workload.found import RoundedMatrix
 from autotune.workload.loading.batches import tensors
-from autotune.workload.looks.dispatch import SHORT, operations
+from autotune.workload.looks.watch import SHORT, operations
 from autotune.workload.places import users_place
 
 _PRODUCTS = operations("mm", "bmm", "addmm", "baddbmm", "addbmm")

@@ -9,7 +9,7 @@ import torch
 from autotune.workload.found import Denormals
 from autotune.workload.live import Live
 from autotune.workload.loading.batches import tensors
-from autotune.workload.looks.dispatch import EachOperation
+from autotune.workload.looks.watch import EachOperation
 from autotune.workload.parts.averages import averages
 
 

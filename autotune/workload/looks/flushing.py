@@ -15,7 +15,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from autotune.workload.found import Flushed
 from autotune.workload.live import Live
 from autotune.workload.loading.batches import tensors
-from autotune.workload.looks.dispatch import EachOperation
+from autotune.workload.looks.watch import EachOperation
 from autotune.workload.places import users_place
 
 # What is at least so large matters where it differs by more than this share of the largest beside

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from autotune.workload.found import RoundedInput
-from autotune.workload.looks.dispatch import SHORT
+from autotune.workload.looks.watch import SHORT
 from autotune.workload.places import users_place
 
 _LONG = (torch.float32, torch.float64)

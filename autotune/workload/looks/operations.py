@@ -8,7 +8,7 @@ import torch
 
 from autotune.source.edits import Place
 from autotune.workload.found import Operations
-from autotune.workload.looks.dispatch import EachOperation
+from autotune.workload.looks.watch import EachOperation
 from autotune.workload.places import users_code
 
 # To find out who starts one costs as much as a few of them.

@@ -13,7 +13,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from autotune.source.edits import Place
 from autotune.workload.found import RoundedChange
 from autotune.workload.loading.batches import tensors
-from autotune.workload.looks.dispatch import SHORT, operations
+from autotune.workload.looks.watch import SHORT, operations
 from autotune.workload.places import users_place
 
 _CHANGING, _COPY = operations("add", "sub"), torch.ops.aten._to_copy

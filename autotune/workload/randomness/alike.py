@@ -17,8 +17,13 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
-from autotune.workload.randomness.stillness import Order, by_one_thread, seed_order, seeded_fetch
-from autotune.workload.randomness.streams import kept_random_state
+from autotune.workload.randomness.stillness import (
+    Order,
+    by_one_thread,
+    kept_random_state,
+    seed_order,
+    seeded_fetch,
+)
 
 _SEED = 0
 

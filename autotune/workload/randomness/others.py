@@ -1,5 +1,5 @@
-"""Training from other random numbers than the program's own: as another seed, or another worker,
-would have it, or workers that live on.
+"""Training from other random numbers than the program's own, as another seed, another worker, or
+workers that live on would have it; or with weights moved a little, to see how far it parts by that.
 """
 
 import os
@@ -12,11 +12,11 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 from torch.utils.data._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
+from torch.utils.weak import WeakIdKeyDictionary
 
 from autotune.workload.live import Live
 from autotune.workload.program.script import seed_everything
-from autotune.workload.randomness.stillness import seed_order
-from autotune.workload.randomness.streams import State, random_state, set_random_state
+from autotune.workload.randomness.stillness import State, random_state, seed_order, set_random_state
 
 _FETCHERS: tuple[Any, ...] = (_MapDatasetFetcher, _IterableDatasetFetcher)
 _BEGUN = "_autotune_reordered"
@@ -109,3 +109,23 @@ def _seed(seed: int) -> None:
     torch.default_generator.manual_seed(seed)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seed)
+
+
+def nudge(module: nn.Module, share: float, nudged: WeakIdKeyDictionary) -> None:
+    """Move each weight of `module` by about `share` of itself that is not among those `nudged`: a
+    part that is called after the whole has weights of a graph that is still to be gone through. No
+    random number of the program's is used up.
+
+    `share` is meant for float32: finer weights move by as many units in the last place, coarser
+    ones by about one, the least that they can.
+    """
+    last_of_float32 = torch.finfo(torch.float32).eps
+    for parameter in module.parameters():
+        if parameter.is_floating_point() and parameter not in nudged:
+            nudged[parameter] = True
+            last = torch.finfo(parameter.dtype).eps
+            of_format = max(last, share * min(1.0, last / last_of_float32))
+            chance = torch.Generator(parameter.device).manual_seed(0)
+            with torch.no_grad():
+                noise = torch.empty_like(parameter).normal_(generator=chance)
+                parameter.add_(parameter * noise, alpha=of_format)

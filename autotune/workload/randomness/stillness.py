@@ -5,6 +5,8 @@ of the same distribution. Here every batch is read from the same state of the ra
 wherever it is read.
 """
 
+import random
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
@@ -14,11 +16,40 @@ from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from autotune.workload.program.script import seed_everything
-from autotune.workload.randomness.streams import kept_random_state, random_state, set_random_state
 from autotune.workload.system.attributes import replaced
 
 _fetch: Any = _MapDatasetFetcher.fetch
 _END: Any = object()
+
+
+State = tuple[Any, torch.Tensor, Any]
+
+
+def random_state() -> State:
+    """Where Python's, torch's and numpy's streams are; numpy's only where the program uses it."""
+    numpy: Any = sys.modules.get("numpy")
+    numpys = numpy.random.get_state() if numpy is not None else None
+    return random.getstate(), torch.get_rng_state(), numpys
+
+
+def set_random_state(state: State) -> None:
+    """Go on from there."""
+    python, own, numpys = state
+    random.setstate(python)
+    torch.set_rng_state(own)
+    if numpys is not None:
+        numpy: Any = sys.modules["numpy"]
+        numpy.random.set_state(numpys)
+
+
+@contextmanager
+def kept_random_state() -> Iterator[None]:
+    """What is drawn inside is not used up."""
+    before = random_state()
+    try:
+        yield
+    finally:
+        set_random_state(before)
 
 
 class StillWorker:

@@ -18,7 +18,7 @@ from torch import nn
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
 from autotune.workload.parts.outputs import in_float32
-from autotune.workload.randomness.nudging import nudge
+from autotune.workload.randomness.others import nudge
 from autotune.workload.seams import autocast, compiling
 from autotune.workload.seams.calls import note_for_good, note_training
 
