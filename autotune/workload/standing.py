@@ -74,13 +74,7 @@ def standing(written: Written) -> tuple[Standing, ...]:
 
 
 class _Scope:
-    """A function of the program's that is being run, or the code of one of its files.
-
-    Attributes:
-        node: in its source.
-        file: the outermost that is run of the file that it stands in.
-        repeats: what it is in at this moment, or what calls it, is a loop.
-    """
+    """A function of the program's that is being run, or the code of one of its files."""
 
     def __init__(
         self,
@@ -91,7 +85,7 @@ class _Scope:
         again: bool,
     ) -> None:
         self.node, self._tree = node, tree
-        self.file = self
+        self.file = self  # the outermost that is run of the file that it stands in
         self._frame, self._line = frame, frame.f_lineno
         self._own = list(own_code(node))
         loops = [at.lineno for at in self._own if isinstance(at, LOOPS) and _has(at, self._line)]
@@ -99,7 +93,7 @@ class _Scope:
         self._variables = _variables(frame)
         self._is_again = again
         self._given = outer.gives(node) if outer and isinstance(node, Function) else frozenset()
-        self.repeats = again or bool(loops)
+        self.repeats = again or bool(loops)  # it, or what calls it, is in a loop at this moment
 
     @classmethod
     def of(cls, frame: FrameType, outer: "_Scope | None", again: bool) -> "_Scope | None":

@@ -13,13 +13,11 @@ from autotune.workload.loading import batches
 class TimeFirst:
     """Models whose input has as many time steps and samples, in this order, as the first sequence
     that they work on; by looking once at what that one's module is given.
-
-    Attributes:
-        kinds: the names of their classes. A run that compiles them is told these: what is compiled
-            with a hook in it would be compiled anew without it.
     """
 
     def __init__(self) -> None:
+        # The names of their classes. A run that compiles them is told these: what is compiled with
+        # a hook in it would be compiled anew without it.
         self.kinds: frozenset[str] = frozenset()
         self._looking: list[Any] = []
 

@@ -53,12 +53,8 @@ def kept_random_state() -> Iterator[None]:
 
 
 class StillWorker:
-    """A loader's `worker_init_fn` whose worker reads as `still` does; may travel to other
-    processes.
-
-    Args:
-        own: the loader's own function, called first.
-        seed: what the random streams start from.
+    """A loader's `worker_init_fn` that calls its `own` and has the worker read as `still` does; may
+    travel to other processes.
     """
 
     def __init__(self, own: Callable[[int], None] | None, seed: int) -> None:

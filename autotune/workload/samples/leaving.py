@@ -39,12 +39,8 @@ def noted(functions: set[CodeType]) -> Iterator[None]:
 
 
 def left_behind(loader: Any, paths: Sequence[str], makers: set[CodeType]) -> Left:
-    """What the rest of a program could read of `paths`, which making a batch changes.
-
-    Args:
-        loader: the DataLoader.
-        paths: as `kept_by` names them; of what batches are made from, others are passed over.
-        makers: the functions that make batches.
+    """What the rest of a program could read of `paths`, which making a batch by `makers` changes;
+    as `kept_by` names them.
     """
     known = all_pieces(loader)
     pieces = [_whole(known[path]) for path in paths if path in known]

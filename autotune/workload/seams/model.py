@@ -35,14 +35,10 @@ _NO_BACKWARD = -1  # the id that torch gives where no backward pass is running
 class Hook(functools.partial[Any]):
     """A call of one module, which its copies do not have: not every class of modules leaves out
     the attribute that it is in when it is copied or pickled (recurrent ones, DDP).
-
-    Attributes:
-        autotune_inner: what it stands for.
-        autotune_original: what the module had there itself.
     """
 
-    autotune_inner: Any
-    autotune_original: Any
+    autotune_inner: Any  # what it stands for
+    autotune_original: Any  # what the module had there itself
 
     def __deepcopy__(self, _: Any) -> None:
         return None

@@ -62,11 +62,8 @@ class Beat(Protocol):
 
 
 class Steps(Beat):
-    """Steps of a run that nobody times, and whose losses nobody reads.
-
-    Args:
-        after: so many steps, `then` is called, and again so many after the training has changed.
-        then: what is to be done then; whether this is the first time.
+    """Steps of a run that nobody times, and whose losses nobody reads. After so many `then` is
+    called, told whether for the first time; and again so many after the training has changed.
     """
 
     mode = AS_IS

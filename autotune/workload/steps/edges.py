@@ -17,13 +17,10 @@ class Edges:
     once a window, though the training has it once. So a step leads in that is not timed, and the
     time from its end to the last one's is the device's, by two events. Where a window's end shows
     that the host waits for each step anyway, none leads in.
-
-    Args:
-        device: that trains, as far as is known: at a program's end its model may be gone.
     """
 
     def __init__(self, device: Callable[[], torch.device]) -> None:
-        self._which = device
+        self._which = device  # as far as is known: at a program's end its model may be gone
         self.device = torch.device("cpu")  # that trained when the open window began
         self._ahead: float | None = None  # the most that a device was behind, as a share of a step
         self._mark = 0.0

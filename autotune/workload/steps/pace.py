@@ -38,32 +38,21 @@ LOSSES_READ, LOSS_EVERY = 200, 8
 
 
 class Pace(Beat):
-    """Counts what the seams report and talks with the controller at step boundaries.
-
-    Args:
-        conversation: the controller's end.
-        clock: splits time into phases.
-        see: makes the Seen of the run so far.
-        feed: gets ready to feed the loop in a mode; "", or a reason why that is impossible.
-        drain: draws batches from the training loader for some seconds; (batches, samples), or a
-            reason why not.
-        deliver: what the training loader delivers, drawn beside the training.
-        watch: what looks on in a window of a mode that is not timed; None in others.
-        device: that trains: a GPU is drained at the edges, and its memory is read.
-    """
+    """Counts what the seams report and talks with the controller at step boundaries."""
 
     def __init__(
         self,
         conversation: Conversation,
         clock: Clock,
         *,
-        see: Callable[[], Seen],
-        feed: Callable[[str], str],
+        see: Callable[[], Seen],  # what the run was made of so far
+        feed: Callable[[str], str],  # the loop in a mode; "", or a reason why that is impossible
+        # From the training loader for some seconds: batches and samples, or a reason why not.
         drain: Callable[[float], tuple[int, int] | str],
-        deliver: Callable[[Drawing], Report],
-        watch: Callable[[str], Watch | None],
-        device: Callable[[], torch.device],
-        rate: Callable[[], float],
+        deliver: Callable[[Drawing], Report],  # what the loader gives, drawn beside the training
+        watch: Callable[[str], Watch | None],  # what looks on in a mode that is not timed
+        device: Callable[[], torch.device],  # that trains
+        rate: Callable[[], float],  # of learning
     ) -> None:
         self._conversation = conversation
         self._clock = clock

@@ -16,16 +16,11 @@ class Strays:
     usual, on batches as large as those of a backward pass (those of a rollout are not), of which
     hardly one takes part in one (those of a longer sequence do). Where there are many more backward
     passes too, another training has come in between, whatever it evaluates.
-
-    Attributes:
-        calls: forward passes with gradients since the last step.
-        backwards: backward passes since then.
-        many: when there are more, the rest of them is looked at.
     """
 
     def __init__(self) -> None:
-        self.calls = self.backwards = 0
-        self.many = math.inf
+        self.calls = self.backwards = 0  # forward passes with gradients since the last step
+        self.many = math.inf  # when there are more, the rest of them is looked at
         self._counted = Counter[int]()
         self._recent: deque[tuple[int, int, float]] = deque(maxlen=_RECENT)
         self._rows: list[int] = []
