@@ -1,5 +1,7 @@
 """Small changes of what a model is given, as of virtual adversarial training and finite
-differences, which a short number format rounds away before anything is computed of them.
+differences, which a short number format rounds away before anything is computed of them; and what
+a program carries on from step to step in one, and adds to there: running sums and means, whose
+small steps are lost once they are large beside them.
 """
 
 from collections import Counter
@@ -11,7 +13,7 @@ from torch import nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from autotune.source.edits import Place
-from autotune.workload.found import RoundedChange
+from autotune.workload.found import CarriedOn, RoundedChange
 from autotune.workload.loading.batches import tensors
 from autotune.workload.looks.watch import SHORT, operations
 from autotune.workload.places import users_place
@@ -23,6 +25,11 @@ _HANDING = operations(
     "slice", "squeeze", "stack", "t", "transpose", "unsqueeze", "view",
 )
 # fmt: on
+_ADDING = operations("add", "add_", "sub", "sub_", "lerp", "lerp_")
+_WEIGHING = operations("mul", "mul_", "div", "div_")  # by a number, before something is added
+_KEEPING = operations(
+    "alias", "clone", "detach", "expand", "reshape", "squeeze", "unsqueeze", "view"
+)
 # By where a tensor was changed, which change of a step's that was there, and its share of the
 # tensor: of several the first, and the largest share.
 Changes = dict[Place | None, tuple[int, float]]
@@ -102,3 +109,39 @@ def _share(given: Sequence[Any], alpha: float) -> float:
         return 0.0
     sizes = float(one.square().mean().sqrt()), abs(alpha) * float(other.square().mean().sqrt())
     return min(sizes) / max(sizes) if all(sizes) else 0.0
+
+
+class Carrying:
+    """Sees operations, before and after each, and when steps end, and finds the first that adds to
+    what an earlier step has left.
+    """
+
+    def __init__(self) -> None:
+        self._made: Any = WeakTensorKeyDictionary()  # in which step each in a short format was
+        self._since: int | None = None  # what the operation that is carried out goes on with is
+        self._adds = False
+        self._step = 0
+        self.found: CarriedOn | None = None
+
+    def step(self) -> None:
+        """What follows is another step's."""
+        self._step += 1
+
+    def note(self, kind: Any, given: Sequence[Any]) -> None:
+        """`kind` is about to be carried out with what is `given`."""
+        made = [self._made[each] for each in tensors(given) if each in self._made]
+        earliest = min(made, default=self._step)
+        by_a_number = len(given) > 1 and isinstance(given[1], (int, float))
+        goes_on = kind in _KEEPING or (kind in _WEIGHING and by_a_number)
+        self._since = earliest if goes_on else None
+        self._adds = kind in _ADDING and earliest < self._step
+
+    def note_result(self, result: Any) -> None:
+        """It has given `result`."""
+        for each in tensors(result):
+            if each.dtype not in SHORT:
+                continue
+            if self._adds and self.found is None:
+                self.found = CarriedOn(place=users_place())
+            if self._since is not None or each not in self._made:  # or it was written into
+                self._made[each] = self._step if self._since is None else self._since

@@ -24,11 +24,10 @@ from autotune.workload.found import (
     RoundedTarget,
 )
 from autotune.workload.loading.batches import tensors
-from autotune.workload.looks.carried_on import Carrying
 from autotune.workload.looks.chances import Chances
 from autotune.workload.looks.decompositions import Decompositions
 from autotune.workload.looks.inputs import Inputs
-from autotune.workload.looks.perturbations import Perturbations
+from autotune.workload.looks.perturbations import Carrying, Perturbations
 from autotune.workload.looks.watch import SHORT, EachOperation, operations
 from autotune.workload.places import is_within, users_place
 

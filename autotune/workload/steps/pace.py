@@ -24,9 +24,8 @@ from autotune.workload.looks.watch import Watch
 from autotune.workload.seen import Seen
 from autotune.workload.steps.beat import Beat
 from autotune.workload.steps.clock import Clock
-from autotune.workload.steps.edges import Edges
 from autotune.workload.steps.losses import Losses
-from autotune.workload.steps.open_window import OpenWindow
+from autotune.workload.steps.open_window import Edges, OpenWindow
 from autotune.workload.steps.strays import Strays
 from autotune.workload.system.idle import is_capturing, seconds_until_idle
 from autotune.workload.system.memory import allocator, begin_peak, peak_bytes
