@@ -16,6 +16,7 @@ from autotune.workload.loading.built import BuiltLoader, Source
 from autotune.workload.loading.copied import Copied
 from autotune.workload.parts.averages import Average
 from autotune.workload.parts.models import Models
+from autotune.workload.parts.optimizer import weights_of
 from autotune.workload.parts.outputs import Outputs
 from autotune.workload.places import calling_place
 from autotune.workload.seen import LoaderKey
@@ -234,9 +235,8 @@ class Live:
         for module in self.models.trained:
             return next(iter(module.parameters())).device
         leader = self.leader() if self.leader else None
-        for group in leader.param_groups if leader else ():
-            for parameter in group["params"]:
-                return torch.device(parameter.device)
+        for weight in weights_of(leader) if leader else ():
+            return torch.device(weight.device)
         return torch.device("cpu")
 
     def patch(self, owner: Any, name: str, replacement: Any) -> None:

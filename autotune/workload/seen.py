@@ -205,9 +205,8 @@ class Seen:
 
     def training_loader(self) -> LoaderKey | None:
         """The key by which another run of the same program finds its training loader."""
-        if self.loader is None or self.places.loader is None:
+        place = self.places.loader
+        if self.loader is None or place is None:
             return None
         ordinal = self.loader.ordinal if self.loader.shared_place else None
-        return LoaderKey(
-            path=self.places.loader.path, line=self.places.loader.line, ordinal=ordinal
-        )
+        return LoaderKey(path=place.path, line=place.line, ordinal=ordinal)

@@ -141,18 +141,16 @@ def _is_column(leaf: object) -> bool:
 
 
 def _is_data(leaf: object) -> bool:
-    return (
-        isinstance(leaf, (torch.Tensor, *_PLAIN)) or hasattr(leaf, "__array__") or _is_column(leaf)
-    )
+    plain = isinstance(leaf, (torch.Tensor, *_PLAIN))
+    return plain or hasattr(leaf, "__array__") or _is_column(leaf)
 
 
 def _rows(leaf: Any) -> tuple[int, ...]:
     """A digest of each row of a leaf, or of the whole where it has no rows."""
     if not isinstance(leaf, torch.Tensor):
         if not hasattr(leaf, "__array__"):
-            return tuple(
-                _hash(repr(each).encode()) for each in (leaf if _is_column(leaf) else [leaf])
-            )
+            column = leaf if _is_column(leaf) else [leaf]
+            return tuple(_hash(repr(each).encode()) for each in column)
         try:
             leaf = torch.as_tensor(leaf)
         except (TypeError, ValueError):  # an array of texts or objects

@@ -12,6 +12,7 @@ from torch.optim.optimizer import (
 from torch.utils.hooks import RemovableHandle
 
 from autotune.workload.looks.watch import Watch
+from autotune.workload.parts.optimizer import weights_of
 
 
 class Losing(Watch):
@@ -52,12 +53,11 @@ class Losing(Watch):
 
     def _note(self, optimizer: torch.optim.Optimizer) -> None:
         self._steps += 1
-        for group in optimizer.param_groups:
-            for weight in group["params"]:
-                if weight.grad is None:
-                    self._lost.update({weight} if weight.requires_grad else ())
-                elif _references(weight) > self._alone:
-                    self._held.add(weight)
+        for weight in weights_of(optimizer):
+            if weight.grad is None:
+                self._lost.update({weight} if weight.requires_grad else ())
+            elif _references(weight) > self._alone:
+                self._held.add(weight)
 
 
 def _references(weight: torch.Tensor) -> int:

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from autotune.workload.loading.batches import bytes_of
+from autotune.workload.parts.optimizer import weights_of
 from autotune.workload.seen import SeenOptimizer
 
 
@@ -27,7 +28,7 @@ def describe_optimizer(
     the `id` of weights whose gradients are sparse.
     """
     groups = optimizer.param_groups
-    parameters = [each for group in groups for each in group["params"]]
+    parameters = list(weights_of(optimizer))
     settings = {**optimizer.defaults, **groups[0]}
     # Neither fused nor foreach can be differentiated through.
     differentiable = bool(settings.get("differentiable"))

@@ -1,8 +1,17 @@
-"""Which of torch's implementations of an optimizer runs: the loop, foreach or fused."""
+"""What an optimizer trains, and which of torch's implementations of it runs: the loop, foreach or
+fused.
+"""
+
+from collections.abc import Iterator
 
 import torch
 
 from autotune.errors import UsageError
+
+
+def weights_of(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
+    """All that it has been given to train, in its order."""
+    return (weight for group in optimizer.param_groups for weight in group["params"])
 
 
 def set_implementation(

@@ -98,9 +98,8 @@ def _is_at_work(value: Executor | threading.Thread) -> bool:
 
 def _shares_position(file: Any) -> bool:
     try:
-        return (
-            not file.closed and file.readable() and file.seekable() and position(file) is not None
-        )
+        reads = not file.closed and file.readable() and file.seekable()
+        return reads and position(file) is not None
     except (OSError, ValueError):
         return False
 

@@ -219,11 +219,8 @@ class _Wanted:
 
 
 def _keys_of(value: object) -> frozenset[str]:
-    return (
-        frozenset(key for key in value if isinstance(key, str))
-        if isinstance(value, dict)
-        else frozenset()
-    )
+    keys = value if isinstance(value, dict) else ()
+    return frozenset(key for key in keys if isinstance(key, str))
 
 
 def _sharing(memory: Memory | None, places: Sequence[tuple[Memory, str]]) -> Iterator[str]:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from autotune.workload.live import Live
-from autotune.workload.parts.optimizer import set_implementation
+from autotune.workload.parts.optimizer import set_implementation, weights_of
 from autotune.workload.places import calling_place, users_place
 from autotune.workload.program.framework import is_installed
 from autotune.workload.seams import autocast, model, samples
@@ -146,15 +146,10 @@ def _is_idle(live: Live, optimizer: Any, closure: Any) -> bool:
     """
     if closure or live.leader or live.backwards or optimizer in live.idle:
         return False
-    if _has_data(live) and _has_gradients(optimizer):
+    if _has_data(live) and any(each.grad is not None for each in weights_of(optimizer)):
         return False
     live.idle.add(optimizer)
     return True
-
-
-def _has_gradients(optimizer: Any) -> bool:
-    parameters = (each for group in optimizer.param_groups for each in group["params"])
-    return any(each.grad is not None for each in parameters)
 
 
 def _has_data(live: Live) -> bool:

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
+from autotune.workload.parts.optimizer import weights_of
 from autotune.workload.steps.replayed import copied
 
 _DROPOUTS = (
@@ -45,9 +46,8 @@ class Rehearsal:
     def take(self, optimizer: torch.optim.Optimizer) -> None:
         """Gradients are complete: in the place of the optimizer's step."""
         gradients = [
-            None if parameter.grad is None else parameter.grad.detach().clone()
-            for group in optimizer.param_groups
-            for parameter in group["params"]
+            None if weight.grad is None else weight.grad.detach().clone()
+            for weight in weights_of(optimizer)
         ]
         if self._whole is None:
             self._whole = gradients
