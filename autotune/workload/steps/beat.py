@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from autotune.workload.steps.strays import Strays
+from autotune.workload.steps.passes import Strays
 from autotune.workload.window import AS_IS
 
 

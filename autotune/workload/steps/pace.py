@@ -26,7 +26,7 @@ from autotune.workload.steps.beat import Beat
 from autotune.workload.steps.clock import Clock
 from autotune.workload.steps.losses import Losses
 from autotune.workload.steps.open_window import Edges, OpenWindow
-from autotune.workload.steps.strays import Strays
+from autotune.workload.steps.passes import Strays
 from autotune.workload.system.idle import is_capturing, seconds_until_idle
 from autotune.workload.system.memory import allocator, begin_peak, peak_bytes
 from autotune.workload.system.processor import Processor
