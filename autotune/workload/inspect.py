@@ -45,9 +45,8 @@ def describe_model(module: nn.Module) -> SeenModel:
     convolutions = _count(modules, nn.Conv2d)
     blocks = repeated_blocks(inner)
     tables = _weighted(modules, nn.Embedding, nn.EmbeddingBag)
-    leading = max(
-        (p for p in parameters if p.is_floating_point()), key=torch.Tensor.numel, default=None
-    )
+    floating = (each for each in parameters if each.is_floating_point())
+    leading = max(floating, key=torch.Tensor.numel, default=None)
     return SeenModel(
         name=type(inner).__name__,
         parameters=sum(parameter.numel() for parameter in parameters),
@@ -221,11 +220,8 @@ def _is_channels_last(modules: list[nn.Module]) -> bool | None:
     """
     weights = [at.weight for at in _weighted(modules, nn.Conv2d)]
     lies_last = [weight.is_contiguous(memory_format=torch.channels_last) for weight in weights]
-    told = [
-        last
-        for weight, last in zip(weights, lies_last, strict=True)
-        if not (last and weight.is_contiguous())
-    ]
+    both = zip(weights, lies_last, strict=True)
+    told = [last for weight, last in both if not (last and weight.is_contiguous())]
     return all(told) if told else None
 
 

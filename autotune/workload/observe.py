@@ -102,9 +102,8 @@ def compiling_seconds() -> float:
 def _modules() -> tuple[str, ...]:
     """The files of modules of the program's own that are imported."""
     files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    return tuple(
-        sorted({file for file in files if file and os.path.isabs(file) and is_users(file)})
-    )
+    own = {file for file in files if file and os.path.isabs(file) and is_users(file)}
+    return tuple(sorted(own))
 
 
 # Torch 2.9 and later refuse to say the two that follow where the program has used their newer
@@ -138,12 +137,8 @@ def _gpu(device: torch.device) -> dict[str, Any]:
     if device.type != "cuda":
         return {}
     told = torch.cuda.get_device_properties(device)
-    gpu = Gpu(
-        name=told.name,
-        memory_bytes=told.total_memory,
-        capability=(told.major, told.minor),
-        driver="",
-    )
+    capability, memory = (told.major, told.minor), told.total_memory
+    gpu = Gpu(name=told.name, memory_bytes=memory, capability=capability, driver="")
     return {"device_uuid": str(getattr(told, "uuid", "")), "gpu": gpu}
 
 
@@ -222,9 +217,8 @@ def _optimizers(live: Live) -> dict[str, Any]:
 def _places(live: Live) -> Places:
     leader = live.leader() if live.leader else None
     others = [known() for known in live.optimizers]
-    alike = {
-        _place(other) for other in others if type(other) is type(leader) and _has_stepped(other)
-    }
+    kind = type(leader)
+    alike = {_place(each) for each in others if type(each) is kind and _has_stepped(each)}
     return Places(
         loader=live.leading_loader.place if live.leading_loader else None,
         loader_class=live.leading_loader.class_place if live.leading_loader else None,

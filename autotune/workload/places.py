@@ -91,9 +91,8 @@ def _caller(building: object = None) -> FrameType | None:
 
 def _place(frame: FrameType) -> Place:
     path = frame.f_code.co_filename
-    return Place(
-        path=os.path.abspath(path) if not path.startswith("<") else path, line=frame.f_lineno
-    )
+    file = path if path.startswith("<") else os.path.abspath(path)
+    return Place(path=file, line=frame.f_lineno)
 
 
 def _positions(frame: FrameType) -> tuple[int | None, int | None, int | None, int | None]:

@@ -102,10 +102,7 @@ def _length(part: object) -> int | None:
 
 def _are_alike(samples: list[Any] | tuple[Any, ...]) -> bool:
     """Whether these may be so many samples, rather than the parts of one."""
-    kinds = {
-        (each.dtype, each.dim()) if isinstance(each, torch.Tensor) else type(each)
-        for each in samples
-    }
+    kinds = {(at.dtype, at.dim()) if torch.is_tensor(at) else type(at) for at in samples}
     return len(kinds) == 1
 
 
@@ -225,9 +222,8 @@ def split(batch: Any, parts: int) -> list[tuple[Any, float]]:
     if not total:
         return [(batch, 1.0)]
     sizes = [len(chunk) for chunk in torch.arange(total).chunk(parts)]
-    split_leaves = [
-        leaf.split(sizes) if _is_along(leaf, total) else [leaf] * len(sizes) for leaf in leaves
-    ]
+    whole = len(sizes)
+    split_leaves = [at.split(sizes) if _is_along(at, total) else [at] * whole for at in leaves]
     return [
         (together([leaf[index] for leaf in split_leaves]), size / total)
         for index, size in enumerate(sizes)

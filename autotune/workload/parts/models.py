@@ -93,9 +93,7 @@ class Models:
 
     def unwrap(self, part: nn.Module, kind: type) -> list[nn.Module]:
         """The models of class `kind` that have `part` inside; they are none any more."""
-        found = [
-            each for each in self._modules if type(each) is kind and part in set(each.modules())
-        ]
+        found = [at for at in self._modules if type(at) is kind and part in set(at.modules())]
         gone = [self._modules.pop(each) for each in found]
         self._calls = [each for each in self._calls if not any(each is one for one in gone)]
         return found
@@ -104,11 +102,7 @@ class Models:
         """See whether a model that is new in this step has followed one of its kind."""
         self.time_first.let_go()
         new = {each.kind for each in self._calls if each.first == step}
-        gone = [
-            each
-            for each in self._calls
-            if each.last < step < each.first + SOON and each.kind in new
-        ]
+        gone = [at for at in self._calls if at.last < step < at.first + SOON and at.kind in new]
         for each in gone:
             each.followed = True
         self._successions += bool(gone)

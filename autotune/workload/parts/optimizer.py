@@ -29,9 +29,8 @@ def set_implementation(
     Raises:
         UsageError: the optimizer has no such implementation, or both were asked for.
     """
-    wanted = {
-        name: value for name, value in (("fused", fused), ("foreach", foreach)) if value is not None
-    }
+    given = {"fused": fused, "foreach": foreach}
+    wanted = {name: value for name, value in given.items() if value is not None}
     if fused and foreach:
         raise UsageError(
             "an optimizer cannot be fused and foreach at once", "choose one of the two"

@@ -43,9 +43,8 @@ def is_users(path: str) -> bool:
 
 def asked(kind: type) -> list[Function]:
     """The user's functions that run when a `kind` is asked for samples, as far as names tell."""
-    return called_by(
-        [function_of(inspect.getattr_static(kind, name, None)) for name in ENTRIES], kind
-    )
+    methods = (inspect.getattr_static(kind, name, None) for name in ENTRIES)
+    return called_by([*map(function_of, methods)], kind)
 
 
 def is_asked(kind: type) -> bool:

@@ -124,9 +124,8 @@ def streams_of(loader: Any) -> tuple[str, ...]:
     """Of Python's ("random") and NumPy's ("numpy.random") those that the functions draw which make
     a DataLoader's batches.
     """
-    functions = (
-        each for piece in pieces_to_read(loader).values() for each in functions_of(piece.value)
-    )
+    pieces = pieces_to_read(loader).values()
+    functions = (each for piece in pieces for each in functions_of(piece.value))
     found = {
         stream
         for code, around in functions

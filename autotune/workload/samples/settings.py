@@ -66,9 +66,8 @@ def learning(loader: Any) -> tuple[str, ...]:
     makes batches or chooses samples by, without the parts of such.
     """
     found = {path for path, each in all_pieces(loader).items() if _learns(each.value)}
-    return tuple(
-        sorted(path for path in found if not any(path.startswith(f"{at}.") for at in found))
-    )
+    parts = {path for path in found if any(path.startswith(f"{at}.") for at in found)}
+    return tuple(sorted(found - parts))
 
 
 def _learns(value: object) -> bool:

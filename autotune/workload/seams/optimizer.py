@@ -111,9 +111,8 @@ def _any_step(live: Live) -> Any:
         elif live.backwards == live.backwards_before:
             _note_own_gradients(live, self)
         if live.leader is None or live.discovering:
-            leading.lead(
-                live, self, closure=bool((args and callable(args[0])) or kwargs.get("closure"))
-            )
+            closure = bool((args and callable(args[0])) or kwargs.get("closure"))
+            leading.lead(live, self, closure=closure)
         update = type(self).step
         if live.scaler is not None:
             update = live.scaler.step
