@@ -38,19 +38,14 @@ def intercepted(
     setup: Setup,
     conversation: Conversation,
     *,
-    training_loader: LoaderKey | None = None,
-    passed_loops: int = 0,
+    training_loader: LoaderKey | None = None,  # that `setup.loader` is for, as it was observed
+    passed_loops: int = 0,  # training loops of the program before the one that is meant
+    # Windows say what their time was spent on, which itself takes some; the training loader then
+    # stays, for its own share to be timed.
     phases: bool = True,
 ) -> Iterator[Live]:
     """Watch the training that runs inside, set up as `setup` says; every hook is gone afterwards.
-
-    Args:
-        setup: what to do differently from the program; empty to only watch.
-        conversation: is told of windows and asked what comes next, between steps.
-        training_loader: the DataLoader that `setup.loader` is for, as an observing run found it.
-        passed_loops: training loops of the program before the one that is meant.
-        phases: whether windows say what their time was spent on, which itself takes some; the
-            training loader then stays, for its own share to be timed.
+    `conversation` is told of windows and asked what comes next, between steps.
     """
     has_gpu = _has_gpu()
     for switch in setup.process:

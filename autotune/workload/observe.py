@@ -170,13 +170,8 @@ def _training_loader(live: Live) -> SeenLoader | None:
     )
     if built.written is None:
         return seen
-    return replace(
-        seen,
-        batch_size=built.written.batch_size,
-        shuffle=built.written.shuffle,
-        drop_last=built.written.drop_last,
-        custom_batches=built.written.custom_batches,
-    )
+    names = ("batch_size", "shuffle", "drop_last", "custom_batches")
+    return replace(seen, **{name: getattr(built.written, name) for name in names})
 
 
 def _drawn_beside(live: Live) -> int:

@@ -70,12 +70,8 @@ def standalone_program(recipe_source: str, module_name: str, path: str) -> str:
     """The recipe with a plain training program below it, which runs without autotune.
 
     The recipe's text is kept as it is, without its `if __name__ == "__main__":` block. Names of the
-    program that the recipe has taken are given another name.
-
-    Args:
-        recipe_source: the recipe's text.
-        module_name: what the program calls the recipe in its help.
-        path: the recipe's file, for messages.
+    program that the recipe has taken are given another name; it calls the recipe `module_name` in
+    its help. `path` is for messages.
 
     Raises:
         UsageError: as `inspect_recipe`.

@@ -183,13 +183,9 @@ class Pace(Beat):
         """The program came to its own end: report what was measured until then."""
         window = self._close() if self._open.command and self._open.step_seconds else None
         spent = os.times()
+        children = spent.children_user + spent.children_system
         self._conversation.say(
-            Ended(
-                steps=self.steps,
-                window=window,
-                exit_code=exit_code,
-                children_seconds=spent.children_user + spent.children_system,
-            )
+            Ended(steps=self.steps, window=window, exit_code=exit_code, children_seconds=children)
         )
 
     def end_loop(self) -> None:

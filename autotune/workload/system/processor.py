@@ -37,13 +37,10 @@ class _Counts(NamedTuple):
 class Processor:
     """Processor time spent and waited for since it was last asked, and what was read from storage,
     by this process and those that it has started: workers of any loader, living or gone.
-
-    Args:
-        threads: says how many of them compute.
     """
 
     def __init__(self, threads: Callable[[], int]) -> None:
-        self._threads = threads
+        self._threads = threads  # how many of them compute
         self._before = _Counts.now()
 
     def spent(self) -> dict[str, Any]:
