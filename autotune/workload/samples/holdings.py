@@ -123,7 +123,8 @@ def reopened(loader: Any, held: Sequence[tuple[Holding, Any]]) -> Iterator[set[s
     """
     found = set[str]()
     connections = [(each.path, value) for each, value in held if each.kind == CONNECTION]
-    if not (connections and loader.num_workers and _forks(loader)):
+    context = loader.multiprocessing_context or multiprocessing
+    if not (connections and loader.num_workers and context.get_start_method() == "fork"):
         yield found
         return
     left = mmap.mmap(-1, len(connections))  # shared with all that are forked
@@ -149,8 +150,3 @@ class _Looking:
                 now = _SHARED if has.get(path) is value else _ANEW
                 self._left[number] = max(self._left[number], now)
         return batch
-
-
-def _forks(loader: Any) -> bool:
-    context = loader.multiprocessing_context or multiprocessing
-    return bool(context.get_start_method() == "fork")
