@@ -200,7 +200,7 @@ class Seen:
 
     @property
     def loaders_beside(self) -> int:
-        """How many loaders for something else the line that builds the training's builds."""
+        """How many loaders for something else there are, where the training's line builds such."""
         return self.other_loaders if self.loader and self.loader.shared_place else 0
 
     def training_loader(self) -> LoaderKey | None:
