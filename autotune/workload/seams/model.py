@@ -105,7 +105,7 @@ def _is_handed_models(module: nn.Module, given: tuple[Any, ...]) -> bool:
 def _looks(live: Live) -> bool:
     """Whether modules are still looked for."""
     goes_on = live.discovering or live.models.made_anew
-    return bool(goes_on and live.restore and not live.elsewhere)
+    return bool(goes_on and live.patches and not live.elsewhere)
 
 
 def _passing(live: Live) -> Any:

@@ -9,7 +9,6 @@ import torch
 
 from autotune.workload.live import Led, Live
 from autotune.workload.parts.optimizer import weights_of
-from autotune.workload.system.attributes import owner_of
 
 # An optimizer of so many times as many weights, or of so many times fewer, is of another training.
 ANOTHER_SIZE = 1.1
@@ -100,7 +99,7 @@ def _hand_over(live: Live, optimizer: torch.optim.Optimizer) -> bool:
     live.led_before, live.leader = live.leader, weakref.ref(optimizer)
     live.led_from, live.led_uncounted = live.pace.steps, live.others
     live.have_led.add(optimizer)
-    live.restore = [hook for hook in live.restore if owner_of(hook[0]) is not None]
+    live.patches.forget(lambda *_: False)  # but those of modules that are gone
     if live.discovering or live.models.made_anew or _trains_what_is_known(live, optimizer):
         live.end_step()
         return False
