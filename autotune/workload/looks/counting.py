@@ -10,6 +10,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from autotune.workload.found import Counted
+from autotune.workload.looks.watch import Watch
 
 # Libraries whose operators multiply no matrices, but for those of such names.
 _BY_NAME = {"aten", "prim", "prims", "profiler", "c10d", "_c10d_functional", "torchvision"}
@@ -19,9 +20,9 @@ _MULTIPLIES = re.compile(
 _NO_BACKWARD = -1
 
 
-class Counting(FlopCounterMode):
+class Counting(FlopCounterMode, Watch):
     """Counts floating point operations of matrix products, convolutions, attention and cuDNN's
-    recurrent layers, and notes operators that multiply and that nobody counts; a `Watch`.
+    recurrent layers, and notes operators that multiply and that nobody counts.
 
     What Triton kernels do is not seen where no operator is defined for them.
     """
@@ -38,13 +39,10 @@ class Counting(FlopCounterMode):
         self._unknown: Counter[str] = Counter()
 
     def begin(self) -> None:
-        self.__enter__()
-
-    def step(self) -> None:
-        """Nothing ends with it."""
+        self.__enter__()  # type: ignore[no-untyped-call]
 
     def end(self) -> Counted:
-        self.__exit__(None, None, None)
+        self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         by_operator = self.get_flop_counts().get("Global", {})
         return Counted(
             flops=int(self.get_total_flops()),

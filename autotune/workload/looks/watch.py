@@ -5,7 +5,7 @@ out, after autocast and below autograd.
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import thread as pools
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -20,7 +20,7 @@ def operations(*names: str) -> frozenset[Any]:
     return frozenset(getattr(torch.ops.aten, name) for name in names)
 
 
-class Watch(Protocol):
+class Watch:
     """Something that looks on from the end of one step to the end of a later one."""
 
     def begin(self) -> None:
@@ -64,16 +64,13 @@ class _Showing(TorchDispatchMode):
         return result
 
 
-class EachOperation(_Showing):
-    """Those of a model's too that its thread has threads of a pool carry out meanwhile; all of a
-    `Watch` but its end, which is to `stop` it.
+class EachOperation(_Showing, Watch):
+    """Those of a model's too that its thread has threads of a pool carry out meanwhile. What ends
+    it is to `stop` it.
     """
 
     def begin(self) -> None:
         self.__enter__()
-
-    def step(self) -> None:
-        """A step has ended that is not the last; overridden."""
 
     def stop(self) -> None:
         """Show no more."""

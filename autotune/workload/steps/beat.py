@@ -1,14 +1,13 @@
 """The beat of a run as the seams give it: a Pace times it, Steps only count it."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from autotune.workload.steps.passes import Strays
-from autotune.workload.window import AS_IS
 
 
-class Beat(Protocol):
-    """What the seams report to; see `workload.pace.Pace`."""
+class Beat:
+    """What the seams report to; this passes most of it by, as for steps that nobody times."""
 
     steps: int
     samples: int
@@ -18,12 +17,9 @@ class Beat(Protocol):
     away: bool  # the program is at something that is not training
 
     @property
-    def mode(self) -> str:
-        """How the loop is to be fed now."""
-
-    @property
     def is_left_out(self) -> bool:
         """Whether what the program does now is none of its steps' time."""
+        return self.away
 
     def leave_training(self, since: float | None = None) -> None:
         """The program has begun something that is not training."""
@@ -33,6 +29,7 @@ class Beat(Protocol):
 
     def aside(self, look: Callable[[], Any]) -> Any:
         """Look at something, and give what was found: the time is none of the step's."""
+        return look()
 
     def add_loss(self, loss: object, weight: float = 1.0) -> None:
         """Count `loss` towards the current step's, the mean of one with several numbers."""
@@ -66,8 +63,7 @@ class Steps(Beat):
     called, told whether for the first time; and again so many after the training has changed.
     """
 
-    mode = AS_IS
-    away = is_left_out = wants_loss = False
+    away = wants_loss = False
 
     def __init__(self, *, after: int, then: Callable[[bool], None]) -> None:
         self.steps = 0
@@ -85,9 +81,6 @@ class Steps(Beat):
         if self.steps == self._at:
             first, self._looked = not self._looked, True
             self._then(first)
-
-    def aside(self, look: Callable[[], Any]) -> Any:
-        return look()
 
     def pass_over(self) -> None:
         self.pending_samples = 0

@@ -44,7 +44,7 @@ class Clock(Protocol):
         """
 
 
-class Untimed(Clock):
+class Untimed:
     """Keeps nothing, for runs of which nobody asks how their time is split."""
 
     def __init__(self) -> None:
@@ -53,11 +53,17 @@ class Untimed(Clock):
     def timed(self, _: str, /) -> Callable[..., Any]:
         return operator.call
 
+    def take_back(self, _: str, /, count: int = 1, *, but: int = 0) -> None:
+        """There is none."""
+
     def is_open(self, _: str, /) -> bool:
         return False
 
     def follow(self, device: "torch.device") -> None:
         self._device = device
+
+    def pass_over(self) -> None:
+        """There is nothing."""
 
     def drain(self) -> dict[str, float]:
         if self._device is not None and self._device.type == "cuda":

@@ -81,10 +81,6 @@ class Pace(Beat):
         self._open = OpenWindow(command=command, samples=self.samples, led=led)
 
     @property
-    def mode(self) -> str:
-        return self._open.mode
-
-    @property
     def is_left_out(self) -> bool:
         return self.away and not self._was_away
 

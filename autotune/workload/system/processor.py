@@ -49,8 +49,8 @@ class Processor:
         """
         before, now, read = self._before, _Counts.now(), None
         if now.read is not None and before.read is not None:
-            now = now._replace(read=max(now.read, before.read))
-            read = max(now.read, before.read) - before.read
+            latest = max(now.read, before.read)
+            now, read = now._replace(read=latest), latest - before.read
         self._before = now
         of_workers = max(0.0, now.children - before.children)
         of_run, of_all = now.own - before.own + of_workers, now.busy - before.busy
