@@ -4,7 +4,6 @@ run without autotune.
 
 import os
 import sys
-from collections.abc import Set
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -19,7 +18,6 @@ from autotune.workload.seams import backward, copies, loader, model, optimizer
 from autotune.workload.seams.construction import is_meant
 from autotune.workload.steps.beat import Steps
 from autotune.workload.steps.clock import Untimed
-from autotune.workload.system.attributes import owner_of
 
 # Steps after which the settings must be in effect; the seams note what they see in the first ones.
 LOOK_AFTER = DISCOVERY_STEPS + 2
@@ -89,22 +87,12 @@ def _shed(live: Live) -> None:
         kept.add("zero_grad")
     if live.setup.non_blocking:
         kept |= _COPIES
-    live.restore = [
-        hook for hook in live.restore if hook[1] in kept or _is_ours(owner_of(hook[0]), hook[1])
-    ]
+    live.patches.forget(lambda owner, name: name not in kept and not _is_ours(owner, name))
     live.optimizers = [known for known in live.optimizers if _is_ours(known(), "step")]
-    _take_out(live, staying=kept)
+    live.unpatch(staying=kept)
     # From here on steps are not counted: the next model, of the next fold, does not follow soon.
     live.discovering = False
     live.models.forget()
-
-
-def _take_out(live: Live, *, staying: Set[str]) -> None:
-    """Take out all hooks but those of the names `staying`."""
-    stay = [hook for hook in live.restore if hook[1] in staying]
-    live.restore = [hook for hook in live.restore if hook[1] not in staying]
-    live.unpatch()
-    live.restore = stay
 
 
 def _is_ours(owner: object, name: str) -> bool:
@@ -122,7 +110,7 @@ def _follow_forks(order: Order, live: Live) -> None:
     def _bootstrap(self: Any, *args: Any, **kwargs: Any) -> Any:
         if os.getpid() != parent:
             if self._target is _worker_loop:
-                _take_out(live, staying=_COPIES)
+                live.unpatch(staying=_COPIES)
             else:
                 live.unpatch()
                 set_up(order)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from autotune.workload.system.blas import blas_threads, limit_blas_threads
-from autotune.workload.system.denormals import flushes_denormals
+from autotune.workload.system.processor import flushes_denormals
 
 
 def _set_cudnn(name: str) -> Callable[[Any], None]:

@@ -21,29 +21,19 @@ class RunWindow:
 class Draw:
     """Command: draw from the training loader from an epoch's start, beside the training, and report
     a Delivery.
-
-    Attributes:
-        batches: at most so many; with 0 it is only seen what the dataset keeps.
-        seconds: no further one is begun after so long.
-        seed: what the order of the samples starts from.
-        still: every batch of a map-style dataset, and every worker of an iterable one, reads from
-            the same random numbers, so that two runs can be compared.
-        reseed: workers begin with other seeds of their own; all else is as without.
-        here: in the training's own process, whatever workers the loader has.
-        left: names of what making a batch changes, of which it is told what others could read.
-        settings: what samples are made by is told by name too.
-        only_lengths: nothing is asked but how much the dataset keeps in memory.
     """
 
-    batches: int
-    seconds: float
-    seed: int = 0
+    batches: int  # at most so many; with 0 it is only seen what the dataset keeps
+    seconds: float  # no further one is begun after so long
+    seed: int = 0  # what the order of the samples starts from
+    # Every batch of a map-style dataset, and every worker of an iterable one, reads from the same
+    # random numbers, so that two runs can be compared.
     still: bool = False
-    reseed: bool = False
-    here: bool = False
-    left: tuple[str, ...] = ()
-    settings: bool = False
-    only_lengths: bool = False
+    reseed: bool = False  # workers begin with other seeds of their own; all else is as without
+    here: bool = False  # in the training's own process, whatever workers the loader has
+    left: tuple[str, ...] = ()  # names of what a batch changes: which others could read it is told
+    settings: bool = False  # what samples are made by is told by name too
+    only_lengths: bool = False  # nothing is asked but how much the dataset keeps in memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +116,7 @@ Report = Ready | Window | Watched | Seen | Delivery | Sizes | Unsupported | Ende
 
 
 class Halted(BaseException):
-    """Ends a program from inside; not an Exception, so that `except Exception` round a loop lets it
-    through.
-    """
+    """Ends a program from inside; no Exception, which `except Exception` in a loop would catch."""
 
 
 class Fault(BaseException):

@@ -12,20 +12,18 @@ BESIDE, INSIDE = "beside", "inside"
 class BusyLine:
     """A function of the program's own, the line in it that was seen most, and the share of a step
     in which it was the innermost of them.
-
-    `phase` is "data" for what a loader without workers runs, "other" for what no phase accounts
-    for, "forward" for methods of modules among that (parts of a model that are called by
-    themselves), `INSIDE` for what a forward pass runs while it is not in torch's own Python, and
-    `BESIDE` for a thread of the program's own that computes meanwhile: its share
-    is of processor time. `lines` are those of the function's lines that have a notable share, the
-    one that was seen most first.
     """
 
+    # "data" for what a loader without workers runs, "other" for what no phase accounts for,
+    # "forward" for methods of modules among that (parts of a model that are called by themselves),
+    # `INSIDE` for what a forward pass runs while it is not in torch's own Python, and `BESIDE` for
+    # a thread of the program's own that computes meanwhile: its share is of processor time.
     phase: str
     path: str
     line: int
     function: str
     share: float
+    # Those of its lines that have a notable share, the one that was seen most first.
     lines: tuple[tuple[int, float], ...] = ()
 
 
@@ -42,9 +40,7 @@ class SavedBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """At one moment of the host's clock, in seconds: the innermost function of the program's own,
-    and its line.
-    """
+    """At a moment of the host's clock (s): the innermost function of the program, and its line."""
 
     moment: float
     path: str
@@ -54,121 +50,107 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Between:
-    """Looks at forward passes, and torch's time line of the operations meanwhile.
+    """Looks at forward passes, and torch's time line of the operations meanwhile."""
 
-    `trace` is the profiler's JSON, compressed by zlib; in it the last event called `MARK` begins at
-    the moment `marked` of the host's clock. `looks` is how many there were in all, `inside` are
-    those that found it in a forward pass and not in torch's own Python.
-    """
-
-    trace: bytes
-    marked: float
-    looks: int
-    inside: tuple[Look, ...]
+    trace: bytes  # the profiler's JSON, compressed by zlib
+    marked: float  # when the last event called `MARK` begins in it, by the host's clock
+    looks: int  # how many there were in all
+    inside: tuple[Look, ...]  # those that found it in a forward pass and not in torch's own Python
 
 
 MARK = "autotune: it is now"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundedAngle:
-    """An angle that a sine or a cosine was given, and how far apart its number format lets the next
-    ones lie; `place` is the program's line, None where no line of its own was on the stack.
-    """
+class _AtPlace:
+    """What the program does at a line; None where none of its own was on the stack."""
 
     place: Place | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundedAngle(_AtPlace):
+    """An angle that a sine or a cosine was given, and how far apart its format has the next."""
+
     radians: float
     step_radians: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundedTarget:
+class RoundedTarget(_AtPlace):
     """Numbers that predictions in a short number format were compared with: their size (root mean
     square), by how much those of a batch differ (standard deviation), and how far apart the format
-    lets predictions of that size lie; `place` as in `RoundedAngle`.
+    lets predictions of that size lie.
     """
 
-    place: Place | None
     size: float
     spread: float
     step: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundedNumber:
+class RoundedNumber(_AtPlace):
     """The largest number in a short format that was made a whole one, and how far apart the format
-    lets those of its size lie; `place` as in `RoundedAngle`.
+    lets those of its size lie.
     """
 
-    place: Place | None
     size: float
     step: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundedChoice:
+class RoundedChoice(_AtPlace):
     """A choice of the largest or smallest by numbers that were computed in a short format, of none
     that are learnt (the nearest points, say): the share of those chosen that lie closer to the
     first that was not than that format tells apart. Or, with a `limit` that they are compared with,
-    of those on its rarer side the share that lie as close to it; `place` as in `RoundedAngle`.
+    of those on its rarer side the share that lie as close to it.
     """
 
-    place: Place | None
     untold: float
     limit: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundedChance:
+class RoundedChance(_AtPlace):
     """The logarithm of a probability that was computed in a short format, or of uniform random
-    numbers that were `drawn` in it; `place` as in `RoundedAngle`.
+    numbers that were `drawn` in it.
     """
 
-    place: Place | None
     drawn: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundedMatrix:
-    """The `decomposition` of a matrix that a product gave in a short format; `place` as in
-    `RoundedAngle`.
-    """
+class RoundedMatrix(_AtPlace):
+    """The `decomposition` of a matrix that a product gave in a short format."""
 
-    place: Place | None
     decomposition: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundedChange:
+class RoundedChange(_AtPlace):
     """What is added to the model's input before it is rounded to a short format, as a share of it
     (of root mean squares), the largest of all steps, and how far apart the format lets numbers lie,
-    as a share of them; `place` as in `RoundedAngle`, of which it is the `turn`-th in each step.
+    as a share of them; it is the `turn`-th in each step of its `place`.
     """
 
-    place: Place | None
     turn: int
     share: float
     step: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CarriedOn:
-    """What an earlier step has left in a short format, and a later one adds to there; `place` as in
-    `RoundedAngle`.
-    """
-
-    place: Place | None
+class CarriedOn(_AtPlace):
+    """What an earlier step has left in a short format, and a later one adds to there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundedInput:
+class RoundedInput(_AtPlace):
     """A column of what is rounded to a short format before a product, and is neither learnt nor
     computed of what is: how large it is (root mean square), by how much it differs within a batch
     (standard deviation), how far apart the format lets numbers of its size lie, and how much noise
-    rounding adds, as a share of `spread`; `place` as in `RoundedAngle`.
+    rounding adds, as a share of `spread`.
     """
 
-    place: Place | None
     size: float
     spread: float
     step: float
@@ -195,8 +177,8 @@ class Rounded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flushed:
-    """Whether zeros in the place of denormal numbers make a result another (`differs`), and the
-    largest number in the first such; `place` as in `RoundedAngle`.
+    """Whether zeros in the place of denormal numbers make a result another (`differs`), the
+    largest number in the first such, and its place.
     """
 
     place: Place | None = None
@@ -218,9 +200,7 @@ class Apart:
     more_calls: float = 0.0
 
     def is_another(self, *, most: float, times_chance: float) -> bool:
-        """Whether it is something else than the same: by more than `most`, and so many times as far
-        as by chance.
-        """
+        """Whether it is another: by more than `most`, and so many times as far as by chance."""
         return self.apart > max(most, times_chance * self.by_chance)
 
 
@@ -266,26 +246,20 @@ class Denormals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """Floating point operations of products and convolutions, and of convolutions alone.
-
-    `recomputed` says that some of them compute activations again in the backward pass (or gradients
-    that are to have gradients), `unknown`
-    are operators that multiply and are not counted, the most frequent first.
-    """
+    """Floating point operations of products and convolutions, and of convolutions alone."""
 
     flops: int
     convolution_flops: int
+    # Some of them compute activations again in the backward pass, or gradients that are to have
+    # gradients.
     recomputed: bool = False
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()  # operators that multiply and are not counted, the frequent first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """Bytes that lie between forward and backward at the most, and gradients after a step.
-
-    `blocks` are those of the first model that has any, in its order.
-    """
+    """Bytes that lie between forward and backward at the most, and gradients after a step."""
 
     activation_bytes: int
     gradient_bytes: int
-    blocks: tuple[SavedBlock, ...] = ()
+    blocks: tuple[SavedBlock, ...] = ()  # of the first model that has any, in its order

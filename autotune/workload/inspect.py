@@ -3,7 +3,6 @@
 import gc
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,11 +15,11 @@ from torch.nn.utils.parametrizations import _SpectralNorm
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, Subset
 
+from autotune.workload.loading.batches import address, bytes_of
 from autotune.workload.parts.blocks import from_an_end, repeated_blocks
-from autotune.workload.parts.described import bytes_of
 from autotune.workload.parts.recomputing import is_checkpointed
 from autotune.workload.randomness.seeding import seeds_alike
-from autotune.workload.randomness.streams import kept_random_state
+from autotune.workload.randomness.stillness import kept_random_state
 from autotune.workload.seen import SeenLoader, SeenModel
 
 # What a loader is marked with whose dataset was changed between epochs, the plain values that tell
@@ -46,9 +45,8 @@ def describe_model(module: nn.Module) -> SeenModel:
     convolutions = _count(modules, nn.Conv2d)
     blocks = repeated_blocks(inner)
     tables = _weighted(modules, nn.Embedding, nn.EmbeddingBag)
-    leading = max(
-        (p for p in parameters if p.is_floating_point()), key=torch.Tensor.numel, default=None
-    )
+    floating = (each for each in parameters if each.is_floating_point())
+    leading = max(floating, key=torch.Tensor.numel, default=None)
     return SeenModel(
         name=type(inner).__name__,
         parameters=sum(parameter.numel() for parameter in parameters),
@@ -95,18 +93,10 @@ def _are_elsewhere(parameters: Iterable[torch.Tensor]) -> bool:
         return True
     if any(each.is_shared() for each in trained if each.device.type == "cpu"):
         return True
-    own = {_address(each): each for each in trained}
-    own.pop(0, None)
+    own = {at: each for each in trained if (at := address(each))}
     kinds = (torch.Tensor, nn.Parameter)
     kept = (each for each in gc.get_objects() if type(each) in kinds) if own else ()
-    return any(own.get(_address(each), each) is not each for each in kept)
-
-
-def _address(tensor: torch.Tensor) -> int:
-    """Where its memory begins; 0 of what has none of its own, as within `torch.func`."""
-    with suppress(RuntimeError):  # NotImplementedError among them
-        return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0
-    return 0
+    return any(own.get(address(each) or 0, each) is not each for each in kept)
 
 
 def gpus_of(models: Iterable[nn.Module]) -> set[torch.device]:
@@ -143,9 +133,7 @@ def describe_loader(loader: "DataLoader[Any]") -> SeenLoader:
 
 
 def described_again(described: SeenLoader, loader: "DataLoader[Any]") -> SeenLoader:
-    """`loader`, which was `described` in an earlier epoch: to ask it for all again costs as much as
-    a small step.
-    """
+    """`loader`, `described` in an earlier epoch: to ask for all again costs as much as a step."""
     changing, epochs = getattr(loader, CHANGING, False), getattr(loader, TOLD, (0, None))[0]
     return replace(described, changing=changing, epochs=epochs)
 
@@ -221,9 +209,7 @@ def _is_of_torch(module: nn.Module) -> bool:
 
 
 def _mode(compiled: Any) -> str:
-    """What a compiled callable was compiled for, from its compiler's settings (another compiler:
-    "default").
-    """
+    """What a callable was compiled for, by its compiler's settings; by another's: "default"."""
     settings = compiled.get_compiler_config() or {}
     return _MODES[bool(settings.get("triton.cudagraphs")), bool(settings.get("max_autotune"))]
 
@@ -234,11 +220,8 @@ def _is_channels_last(modules: list[nn.Module]) -> bool | None:
     """
     weights = [at.weight for at in _weighted(modules, nn.Conv2d)]
     lies_last = [weight.is_contiguous(memory_format=torch.channels_last) for weight in weights]
-    told = [
-        last
-        for weight, last in zip(weights, lies_last, strict=True)
-        if not (last and weight.is_contiguous())
-    ]
+    both = zip(weights, lies_last, strict=True)
+    told = [last for weight, last in both if not (last and weight.is_contiguous())]
     return all(told) if told else None
 
 

@@ -1,9 +1,8 @@
 """Running a training program as it stands, watched and set up at torch's seams."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
 
 import torch
 
@@ -12,7 +11,8 @@ from autotune.workload.live import Live
 from autotune.workload.loading.largest import survey
 from autotune.workload.looks.watches import watch_for
 from autotune.workload.observe import observe
-from autotune.workload.randomness import alike, reordering, reseeding, restreaming
+from autotune.workload.randomness import alike
+from autotune.workload.randomness.others import reorder, reseed, restream
 from autotune.workload.samples.drawing import deliver
 from autotune.workload.seams import (
     anomaly,
@@ -38,19 +38,14 @@ def intercepted(
     setup: Setup,
     conversation: Conversation,
     *,
-    training_loader: LoaderKey | None = None,
-    passed_loops: int = 0,
+    training_loader: LoaderKey | None = None,  # that `setup.loader` is for, as it was observed
+    passed_loops: int = 0,  # training loops of the program before the one that is meant
+    # Windows say what their time was spent on, which itself takes some; the training loader then
+    # stays, for its own share to be timed.
     phases: bool = True,
 ) -> Iterator[Live]:
     """Watch the training that runs inside, set up as `setup` says; every hook is gone afterwards.
-
-    Args:
-        setup: what to do differently from the program; empty to only watch.
-        conversation: is told of windows and asked what comes next, between steps.
-        training_loader: the DataLoader that `setup.loader` is for, as an observing run found it.
-        passed_loops: training loops of the program before the one that is meant.
-        phases: whether windows say what their time was spent on, which itself takes some; the
-            training loader then stays, for its own share to be timed.
+    `conversation` is told of windows and asked what comes next, between steps.
     """
     has_gpu = _has_gpu()
     for switch in setup.process:
@@ -74,25 +69,26 @@ def intercepted(
     seams = (loader, model, backward, optimizer, anomaly, processes, options)
     for seam in (*seams, *([copies] if has_gpu else [])):
         seam.install(live)
-    for seam in _seams_of(setup):
-        seam.install(live)
+    for install in _seams_of(setup):
+        install(live)
     try:
         yield live
     finally:
         live.unpatch()
 
 
-def _seams_of(setup: Setup) -> Iterator[ModuleType]:
-    """Those that only some runs have."""
-    for wanted, seams in (
-        (setup.stream, (restreaming,)),
-        (setup.reorder, (reordering,)),
-        (setup.reseed, (reseeding,)),
-        (setup.alike, (alike,)),
-        (setup.epoch_batches, (epochs, memory_order)),
+def _seams_of(setup: Setup) -> Iterator[Callable[[Live], None]]:
+    """What sets up those that only some runs have."""
+    for wanted, install in (
+        (setup.stream, restream),
+        (setup.reorder, reorder),
+        (setup.reseed, reseed),
+        (setup.alike, alike.install),
+        (setup.epoch_batches, epochs.install),
+        (setup.epoch_batches, memory_order.install),
     ):
         if wanted:
-            yield from seams
+            yield install
 
 
 def _seen(live: Live) -> Seen:

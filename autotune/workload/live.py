@@ -1,12 +1,10 @@
-"""A run as it goes: what has been seen of it, what its Setup changes, and the patches that make
-both possible.
-"""
+"""A run as it goes: what was seen of it, what its Setup changes, and the patches for both."""
 
 import os
 import threading
 import weakref
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +16,7 @@ from autotune.workload.loading.built import BuiltLoader, Source
 from autotune.workload.loading.copied import Copied
 from autotune.workload.parts.averages import Average
 from autotune.workload.parts.models import Models
+from autotune.workload.parts.optimizer import weights_of
 from autotune.workload.parts.outputs import Outputs
 from autotune.workload.places import calling_place
 from autotune.workload.seen import LoaderKey
@@ -27,7 +26,7 @@ from autotune.workload.steps.clock import Clock
 from autotune.workload.steps.fed import Fed
 from autotune.workload.steps.passes import Passes
 from autotune.workload.steps.replayed import Replayed
-from autotune.workload.system.attributes import ABSENT, held, owner_of, put, put_back
+from autotune.workload.system.attributes import Patches
 
 if TYPE_CHECKING:
     from autotune.workload.seams.scaling import Scaler
@@ -138,7 +137,7 @@ class Live:
     # Anomaly detection as the program has set it (on, looking for NaN), while it is kept off.
     own_anomaly: tuple[bool, bool] | None = None
     averages: list[Average] | None = None  # of its optimizers, where they are followed
-    given: list[tuple[int, int]] | None = None  # what loaders gave, as `looks/given.py` has it
+    given: list[tuple[int, int]] | None = None  # what loaders gave, as `looks/watches.py` has it
     copied: Copied = field(default_factory=Copied)
     group_open: bool = False  # micro-batches of the current batch are still to come
     holding: bool = False  # gradients of some of its micro-batches are held
@@ -149,7 +148,7 @@ class Live:
     places: dict[str, Place] = field(default_factory=dict)
     passes: Passes = field(default_factory=Passes)
     frozen: "weakref.ref[nn.Module] | None" = None  # at whose place a model had no gradients
-    restore: list[tuple[Any, str, Any]] = field(default_factory=list)
+    patches: Patches = field(default_factory=Patches)
 
     def __post_init__(self) -> None:
         _LIVES.add(self)
@@ -221,7 +220,7 @@ class Live:
         self.discovering = steps < self.discovered_at or longer
         if self.models.made_anew:
             self.discovering = False
-            self.let_go_of_models()
+            self.patches.take_out(lambda owner, _: isinstance(owner, nn.Module))
 
     def _is_plain(self) -> bool:
         setup = self.setup
@@ -236,28 +235,19 @@ class Live:
         for module in self.models.trained:
             return next(iter(module.parameters())).device
         leader = self.leader() if self.leader else None
-        for group in leader.param_groups if leader else ():
-            for parameter in group["params"]:
-                return torch.device(parameter.device)
+        for weight in weights_of(leader) if leader else ():
+            return torch.device(weight.device)
         return torch.device("cpu")
 
     def patch(self, owner: Any, name: str, replacement: Any) -> None:
-        """Put `replacement` in the place of `owner.name` until `unpatch`.
+        """Put `replacement` in the place of `owner.name` until `unpatch`."""
+        self.patches.put(owner, name, replacement)
 
-        What a module had there itself, compiled code, would keep it alive: its hook has that.
+    def unpatch(self, *, staying: Set[str] = frozenset()) -> None:
+        """Take every hook out again but those of the names `staying`, and let go of what is the
+        program's.
         """
-        original = vars(owner).get(name, ABSENT)
-        if isinstance(owner, nn.Module):
-            replacement.autotune_original, original = original, None
-        self.restore.append((held(owner), name, original))
-        put(owner, name, replacement)
-
-    def unpatch(self) -> None:
-        """Take every hook out again, the newest first, and let go of what is the program's."""
-        for holder, name, original in reversed(self.restore):
-            if (owner := owner_of(holder)) is not None:
-                put_back(owner, name, original)
-        self.restore = []
+        self.patches.take_out(lambda _, name: name not in staying)
         self.models.latest = None
         for built in self.loaders:
             built.kept = None
@@ -267,17 +257,7 @@ class Live:
 
     def unhook(self, owner: Any, name: str) -> None:
         """Take the hooks of one attribute out again."""
-        own = [hook for hook in self.restore if owner_of(hook[0]) is owner and hook[1] == name]
-        for *_, original in reversed(own):
-            put_back(owner, name, original)
-        self.restore = [hook for hook in self.restore if not any(hook is each for each in own)]
-
-    def let_go_of_models(self) -> None:
-        """Take out the hooks of modules."""
-        for holder, name, original in reversed(self.restore):
-            if isinstance(owner := owner_of(holder), nn.Module):
-                put_back(owner, name, original)
-        self.restore = [hook for hook in self.restore if not isinstance(hook[0], weakref.ref)]
+        self.patches.take_out(lambda each, at: each is owner and at == name)
 
     def note_place(self, role: str) -> None:
         """Remember the user's line that led here, as the place of `role`."""

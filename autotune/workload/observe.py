@@ -11,27 +11,20 @@ import torch
 
 from autotune.nvml import Gpu
 from autotune.source.edits import Place, Places
-from autotune.workload.inspect import (
-    describe_loader,
-    describe_model,
-    gpus_of,
-)
+from autotune.workload.inspect import describe_loader, describe_model, gpus_of
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
-from autotune.workload.loading.built import BuiltLoader
 from autotune.workload.parts.described import describe_optimizer, sparse_tables
 from autotune.workload.places import is_users
 from autotune.workload.seams.options import options
 from autotune.workload.seams.samples import training_batch
 from autotune.workload.seen import Seen, SeenLoader
-from autotune.workload.standing import standing
+from autotune.workload.standing import Written, standing
 from autotune.workload.system.blas import blas_threads
-from autotune.workload.system.compiling import compiling_seconds
-from autotune.workload.system.denormals import flushes_denormals
 from autotune.workload.system.heap import keeps_freed_memory
+from autotune.workload.system.processor import flushes_denormals
 from autotune.workload.system.quiet import quietly
 from autotune.workload.trackers import trackers
-from autotune.workload.written import Written
 
 
 @quietly()  # of switches that torch is about to rename
@@ -91,23 +84,26 @@ def _switches() -> dict[str, Any]:
         "matmul_precision": _matmul_precision(),
         "cudnn_benchmark": torch.backends.cudnn.benchmark,
         "cudnn_tf32": _allows_cudnn_tf32(),
-        "deterministic": _is_deterministic(),
+        "deterministic": torch.are_deterministic_algorithms_enabled()
+        or torch.backends.cudnn.deterministic,
         "expandable_segments": _has_expandable_segments(),
         "keeps_freed_memory": keeps_freed_memory(),
         "flushes_denormals": flushes_denormals(),
     }
 
 
+def compiling_seconds() -> float:
+    """How long torch.compile was at work here; torch is asked only where it has loaded that."""
+    module = sys.modules.get("torch._dynamo.utils")
+    spent = getattr(module, "calculate_time_spent", None)
+    return float(spent().get("total_wall_time", 0.0)) if spent else 0.0
+
+
 def _modules() -> tuple[str, ...]:
     """The files of modules of the program's own that are imported."""
     files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    return tuple(
-        sorted({file for file in files if file and os.path.isabs(file) and is_users(file)})
-    )
-
-
-def _is_deterministic() -> bool:
-    return torch.are_deterministic_algorithms_enabled() or torch.backends.cudnn.deterministic
+    own = {file for file in files if file and os.path.isabs(file) and is_users(file)}
+    return tuple(sorted(own))
 
 
 # Torch 2.9 and later refuse to say the two that follow where the program has used their newer
@@ -141,12 +137,8 @@ def _gpu(device: torch.device) -> dict[str, Any]:
     if device.type != "cuda":
         return {}
     told = torch.cuda.get_device_properties(device)
-    gpu = Gpu(
-        name=told.name,
-        memory_bytes=told.total_memory,
-        capability=(told.major, told.minor),
-        driver="",
-    )
+    capability, memory = (told.major, told.minor), told.total_memory
+    gpu = Gpu(name=told.name, memory_bytes=memory, capability=capability, driver="")
     return {"device_uuid": str(getattr(told, "uuid", "")), "gpu": gpu}
 
 
@@ -170,7 +162,7 @@ def _training_loader(live: Live) -> SeenLoader | None:
     seen = replace(
         described,
         ordinal=built.ordinal,
-        shared_place=_shares_its_line(live, built),
+        shared_place=any(each.place == built.place and not each.trains for each in live.loaders),
         ahead=live.ahead,
         threaded=live.drawn_in_thread,
         nested=built.nested,
@@ -178,13 +170,8 @@ def _training_loader(live: Live) -> SeenLoader | None:
     )
     if built.written is None:
         return seen
-    return replace(
-        seen,
-        batch_size=built.written.batch_size,
-        shuffle=built.written.shuffle,
-        drop_last=built.written.drop_last,
-        custom_batches=built.written.custom_batches,
-    )
+    names = ("batch_size", "shuffle", "drop_last", "custom_batches")
+    return replace(seen, **{name: getattr(built.written, name) for name in names})
 
 
 def _drawn_beside(live: Live) -> int:
@@ -193,10 +180,6 @@ def _drawn_beside(live: Live) -> int:
         return 0
     leading, drawn = live.draws[-1]
     return len({built.source for built, _ in drawn} - {leading.source})
-
-
-def _shares_its_line(live: Live, training: BuiltLoader) -> bool:
-    return any(built.place == training.place and not built.trains for built in live.loaders)
 
 
 def _has_stepped(optimizer: Any) -> bool:
@@ -213,9 +196,7 @@ def _models(live: Live) -> dict[str, Any]:
 
 
 def _optimizers(live: Live) -> dict[str, Any]:
-    """The leading one, those beside it, and how many step, those that led before (of other folds)
-    among them.
-    """
+    """The leading one, those beside it, and how many step, those that led before among them."""
     leader = live.leader() if live.leader else None
     stepped = [each for known in live.optimizers if _has_stepped(each := known())]
     beside = (each for each in stepped if each is not None and each not in live.have_led)
@@ -231,9 +212,8 @@ def _optimizers(live: Live) -> dict[str, Any]:
 def _places(live: Live) -> Places:
     leader = live.leader() if live.leader else None
     others = [known() for known in live.optimizers]
-    alike = {
-        _place(other) for other in others if type(other) is type(leader) and _has_stepped(other)
-    }
+    kind = type(leader)
+    alike = {_place(each) for each in others if type(each) is kind and _has_stepped(each)}
     return Places(
         loader=live.leading_loader.place if live.leading_loader else None,
         loader_class=live.leading_loader.class_place if live.leading_loader else None,

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import functools
 import linecache
 import os
 import sys
@@ -21,7 +22,11 @@ _NOT_THE_USERS = (_OF_TORCH, OURS)
 
 def frames() -> Iterator[FrameType]:
     """The calls that led to where this is asked, from the innermost out."""
-    frame: FrameType | None = sys._getframe(1)
+    return outwards(sys._getframe(1))
+
+
+def outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    """`frame`, and the calls that led to it."""
     while frame is not None:
         yield frame
         frame = frame.f_back
@@ -65,9 +70,7 @@ def calling_expression() -> tuple[Place, str] | None:
 
 
 def _by_torch() -> bool:
-    """Whether torch itself, other than a module's own call, comes between the user's code and
-    autotune's.
-    """
+    """Whether torch, but for a module's call, comes between the user's code and autotune's."""
     for frame in frames():
         path = frame.f_code.co_filename
         if path.startswith(_OF_TORCH) and path != torch.nn.modules.module.__file__:
@@ -88,9 +91,8 @@ def _caller(building: object = None) -> FrameType | None:
 
 def _place(frame: FrameType) -> Place:
     path = frame.f_code.co_filename
-    return Place(
-        path=os.path.abspath(path) if not path.startswith("<") else path, line=frame.f_lineno
-    )
+    file = path if path.startswith("<") else os.path.abspath(path)
+    return Place(path=file, line=frame.f_lineno)
 
 
 def _positions(frame: FrameType) -> tuple[int | None, int | None, int | None, int | None]:
@@ -115,15 +117,15 @@ def _callee(frame: FrameType) -> str:
     return ast.unparse(call.func) if isinstance(call, ast.Call) else ""
 
 
+@functools.cache
 def is_users(path: str) -> bool:
     """Whether a file is the program's own: no library's, nor made up."""
-    return not (path.startswith((*_NOT_THE_USERS, STANDARD, "<")) or is_installed(path))
+    others = not path or path.startswith((*_NOT_THE_USERS, STANDARD, "<")) or is_installed(path)
+    return not others
 
 
 def asking_place() -> Place | None:
-    """The program's own line that led here, by itself or by the standard library; None where
-    another library did.
-    """
+    """The program's line that led here, by itself or by Python's library; None for another's."""
     for frame in frames():
         path = frame.f_code.co_filename
         standard = path.startswith(STANDARD) and not is_installed(path)

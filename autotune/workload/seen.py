@@ -72,12 +72,8 @@ class SeenModel:
     channels_last: bool | None  # None where its weights are the same in both orders
     compiled: str  # "off", or the mode it was compiled with
     checkpointed: int
-    blocks: tuple[
-        str, ...
-    ] = ()  # qualified names of the repeated blocks that could be checkpointed
-    of_torch: bool = (
-        False  # its forward is torch's own, as nn.Sequential's: compile() passes it over
-    )
+    blocks: tuple[str, ...] = ()  # names of the repeated blocks that could be checkpointed
+    of_torch: bool = False  # its forward is torch's, as nn.Sequential's: compile() passes it over
     scripted: bool = False  # TorchScript runs it (`torch.jit.script`): compile() passes it over
     pretrained: bool = False  # a class of transformers: it saves itself, in the usual order
     gradient_hooks: bool = False  # the program's own, which are given gradients in backward
@@ -158,9 +154,7 @@ class Seen:
     device_uuid: str = ""  # of a GPU
     gpus: int = 1  # that hold weights, or that a model splits its batches among
     gpu: Gpu | None = None  # as CUDA describes it, which says nothing of its driver
-    batch: tuple[
-        str, ...
-    ] = ()  # shape and dtype of each tensor of a batch, "float32[32, 3, 64, 64]"
+    batch: tuple[str, ...] = ()  # each tensor's dtype and shape, "float32[32, 3, 64, 64]"
     batch_bytes: int = 0
     shapes: int = 1  # the most distinct shapes that an outermost module was called with
     calls: int = 1  # and with distinct numbers beside them: each is another program to a compiler
@@ -174,9 +168,7 @@ class Seen:
     loaders_at: tuple[Place, ...] = ()  # where loaders were built, whatever for
     passed_loops: int = 0  # training loops of the program before this one
     taking_turns: bool = False  # one of those has come again
-    rehearsed: float | None = (
-        None  # how far gradients of whole and divided batches lay apart, as a share
-    )
+    rehearsed: float | None = None  # how far whole and divided batches' gradients lay apart
     non_blocking: bool = False
     own_buffers: bool = False  # page-locked memory of its own is copied again
     prefetch_to_device: bool = False  # batches were copied on a stream, or by a thread, apart
@@ -208,16 +200,13 @@ class Seen:
 
     @property
     def loaders_beside(self) -> int:
-        """How many loaders there are for something else, where the line that builds the training's
-        builds such.
-        """
+        """How many loaders for something else there are, where the training's line builds such."""
         return self.other_loaders if self.loader and self.loader.shared_place else 0
 
     def training_loader(self) -> LoaderKey | None:
         """The key by which another run of the same program finds its training loader."""
-        if self.loader is None or self.places.loader is None:
+        place = self.places.loader
+        if self.loader is None or place is None:
             return None
         ordinal = self.loader.ordinal if self.loader.shared_place else None
-        return LoaderKey(
-            path=self.places.loader.path, line=self.places.loader.line, ordinal=ordinal
-        )
+        return LoaderKey(path=place.path, line=place.line, ordinal=ordinal)

@@ -21,46 +21,33 @@ class Precision:
 
 @dataclass(slots=True, kw_only=True)
 class Setup:
-    """What a run does differently from the program as it is; an empty Setup changes nothing.
+    """What a run does differently from the program as it is; an empty Setup changes nothing."""
 
-    Attributes:
-        process: switches thrown once, before the program starts (threads, cuDNN, matmul precision).
-        loader: keyword arguments of the training `DataLoader` that replace the program's own.
-        model: changes made to a model in place, in order, before its first training forward.
-        optimizer: keyword arguments of the optimizer that replace the program's own.
-        precision: autocast round forward and loss; None leaves the program's own.
-        micro_batches: micro-batches that one batch of the program's is split into.
-        non_blocking: copies of batches to the device do not wait for them.
-        prefetch_to_device: the next batch is copied to the device on a stream of its own.
-        set_to_none: `zero_grad` frees gradients, whatever the program passes; None leaves it be.
-        nudge: weights are moved at random by this share of themselves before they are trained; no
-            knob's doing, but how far rounding alone would take the training is seen by it.
-        stream: if not 0, samples are read with other random numbers than the program's, others for
-            each number; to see how far those alone would take the training.
-        reorder: every epoch of a loader but its first draws its order from other random numbers, as
-            with workers that live on, which are seeded once; others for each `stream`.
-        reseed: if not 0, weights begin with, and training goes on from, other random numbers than
-            the program's, others for each number; to see how far another seed would take it.
-        alike: loaders read alike whoever reads, here or in workers; to see whether the training is
-            the same then.
-        epoch_batches: if not 0, no loader has more batches than these; to see soon what a program
-            does when its epochs are over.
-    """
-
+    # Switches thrown once, before the program starts (threads, cuDNN, matmul precision).
     process: list[Callable[[], None]] = field(default_factory=list)
+    # Keyword arguments of the training `DataLoader` that replace the program's own.
     loader: dict[str, object] = field(default_factory=dict)
+    # Changes made to a model in place, in order, before its first training forward.
     model: list[Callable[["torch.nn.Module"], None]] = field(default_factory=list)
+    # Keyword arguments of the optimizer that replace the program's own.
     optimizer: dict[str, object] = field(default_factory=dict)
-    precision: Precision | None = None
-    micro_batches: int = 1
-    non_blocking: bool = False
-    prefetch_to_device: bool = False
+    precision: Precision | None = None  # round forward and loss; None leaves the program's own
+    micro_batches: int = 1  # that one batch of the program's is split into
+    non_blocking: bool = False  # copies of batches to the device do not wait for them
+    prefetch_to_device: bool = False  # the next batch is copied on a stream of its own
+    # `zero_grad` frees gradients, whatever the program passes; None leaves it be.
     set_to_none: bool | None = None
-    nudge: float = 0.0
-    stream: int = 0
+
+    # No knob's doing: by these it is seen how far rounding or chance alone would take the training,
+    # each number having others of its own and 0 none.
+    nudge: float = 0.0  # weights are moved at random by this share of themselves before they train
+    stream: int = 0  # samples are read with other random numbers than the program's
+    # Each epoch of a loader but its first draws its order from other random numbers, as with
+    # workers that live on, which are seeded once; others for each `stream`.
     reorder: bool = False
-    reseed: int = 0
-    alike: bool = False
+    reseed: int = 0  # weights begin with, and training goes on from, other random numbers
+    alike: bool = False  # loaders read alike whoever reads, here or in workers
+    # No loader has more batches, if not 0: to see soon what follows when epochs are over.
     epoch_batches: int = 0
 
 

@@ -2,23 +2,23 @@
 
 import argparse
 import ast
+import functools
 import inspect
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import takewhile
 from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
 from autotune.source.reach import own_code
-from autotune.source.script import LOOPS, Function, last_name, tree_of
+from autotune.source.script import LOOPS, Function, first_line, last_name, tree_of
 from autotune.source.standing import PLAIN, OptionValue, Standing
 from autotune.workload.places import frames, is_users
 from autotune.workload.program.framework import OURS
 from autotune.workload.program.script import run_script
 from autotune.workload.samples.asked import is_users_class
-from autotune.workload.written import Written
 
 # Who asks for all of a function's variables may keep what it is given.
 _ASKING = frozenset(("locals", "vars", "dir", "eval", "exec"))
@@ -27,6 +27,27 @@ _ONCE = frozenset(("hydra", "click", "fire", "typer", "absl", "jsonargparse", "<
 _HOLDING = (argparse.Namespace, SimpleNamespace)
 _OF_TORCH = ("training",)  # what it sets of a module that is the program's own
 _NOTHING: Any = object()
+
+
+class Written:
+    """The texts of a program's files, read where that is asked: what stands there is no secret."""
+
+    def __init__(self, files: Collection[str]) -> None:
+        self._files = files
+
+    def has(self, value: str) -> bool:
+        """Whether one of them has `value`, in quotes."""
+        return any(f"{mark}{value}{mark}" in text for text in self._texts for mark in "'\"")
+
+    @functools.cached_property
+    def _texts(self) -> list[str]:
+        return [_text(file) or "" for file in self._files if file.endswith(".py")]
+
+
+def _text(file: str) -> str | None:
+    with suppress(OSError), open(file, encoding="utf-8", errors="replace") as opened:
+        return opened.read()
+    return None
 
 
 def standing(written: Written) -> tuple[Standing, ...]:
@@ -53,13 +74,7 @@ def standing(written: Written) -> tuple[Standing, ...]:
 
 
 class _Scope:
-    """A function of the program's that is being run, or the code of one of its files.
-
-    Attributes:
-        node: in its source.
-        file: the outermost that is run of the file that it stands in.
-        repeats: what it is in at this moment, or what calls it, is a loop.
-    """
+    """A function of the program's that is being run, or the code of one of its files."""
 
     def __init__(
         self,
@@ -70,7 +85,7 @@ class _Scope:
         again: bool,
     ) -> None:
         self.node, self._tree = node, tree
-        self.file = self
+        self.file = self  # the outermost that is run of the file that it stands in
         self._frame, self._line = frame, frame.f_lineno
         self._own = list(own_code(node))
         loops = [at.lineno for at in self._own if isinstance(at, LOOPS) and _has(at, self._line)]
@@ -78,26 +93,22 @@ class _Scope:
         self._variables = _variables(frame)
         self._is_again = again
         self._given = outer.gives(node) if outer and isinstance(node, Function) else frozenset()
-        self.repeats = again or bool(loops)
+        self.repeats = again or bool(loops)  # it, or what calls it, is in a loop at this moment
 
     @classmethod
     def of(cls, frame: FrameType, outer: "_Scope | None", again: bool) -> "_Scope | None":
-        """That of `frame`, which `outer` calls, once or `again`; None where its source does not
-        show it.
-        """
+        """That of `frame`, which `outer` calls, once or `again`; None where no source shows it."""
         code = frame.f_code
-        try:
-            with open(code.co_filename, encoding="utf-8", errors="replace") as file:
-                tree = tree_of(file.read())
-        except OSError:
+        text = _text(code.co_filename)
+        if text is None:
             return None
+        tree = tree_of(text)
         if code.co_name == "<module>":
             return cls(tree, tree, frame, outer, again)
-        for node in ast.walk(tree):
-            if isinstance(node, Function) and node.name == code.co_name:
-                lines = (node.lineno, *(each.lineno for each in node.decorator_list))
-                if min(lines) == code.co_firstlineno and not any(map(_asks, ast.walk(node))):
-                    return cls(node, tree, frame, outer, again)
+        for node in (each for each in ast.walk(tree) if isinstance(each, Function)):
+            if (node.name, first_line(node)) == (code.co_name, code.co_firstlineno):
+                asks = any(map(_asks, ast.walk(node)))
+                return None if asks else cls(node, tree, frame, outer, again)
         return None
 
     def told(self, written: Written) -> Standing:
@@ -140,7 +151,7 @@ class _Scope:
             root = root.value
         if not isinstance(root, ast.Name):
             return False
-        stored = [_line(at) for at in self._own if _stores(at, root.id)]
+        stored = [getattr(at, "lineno", 0) for at in self._own if _stores(at, root.id)]
         if isinstance(self.node, Function) and root.id not in self._variables:
             return not stored and self._is_kept(root)
         if any(line >= self._from for line in stored):
@@ -207,10 +218,6 @@ def _has(node: ast.stmt | ast.expr, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
-def _line(node: ast.AST) -> int:
-    return getattr(node, "lineno", 0)
-
-
 def _stores(node: ast.AST, name: str) -> bool:
     match node:
         case ast.Name(id=stored, ctx=ast.Store() | ast.Del()):
@@ -240,9 +247,7 @@ def _attribute(owner: Any, name: str) -> Any:
 
 
 def _variables(frame: FrameType) -> Mapping[str, Any]:
-    """The variables of a function, which is kept from holding on to them: before Python 3.13 it
-    does, once it was asked.
-    """
+    """The variables of a function; before Python 3.13 it holds on to them, once it was asked."""
     asked = frame.f_locals
     found = dict(asked)
     if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:

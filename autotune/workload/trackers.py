@@ -40,6 +40,5 @@ def counted(name: str, log: Callable[..., Any]) -> Callable[..., Any]:
 
 def trackers(steps: int) -> tuple[SeenTracker, ...]:
     """Those that were used in so many steps."""
-    return tuple(
-        SeenTracker(name=name, calls_per_step=count / steps) for name, count in _calls.items()
-    )
+    used = _calls.items()
+    return tuple(SeenTracker(name=name, calls_per_step=count / steps) for name, count in used)

@@ -65,67 +65,46 @@ class Allocator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Consecutive optimizer steps of one live run, edges drained. All times in seconds.
-
-    Attributes:
-        mode: how the loop was fed, one of those above.
-        steps: optimizer steps taken (batches drawn, for `DRAIN`).
-        samples: samples trained on (drawn, for `DRAIN`).
-        seconds: wall from edge to edge, without `validation_seconds`.
-        validation_seconds: wall spent outside training (forward without gradients between steps).
-        validations: how many times the program left its training for that.
-        step_seconds: each step's wall, in order.
-        phases: seconds by phase, over the whole window; a phase that was not seen is absent, and
-            all are where nobody asked for them.
-        skipped_steps: how often a GradScaler left the weights as they were, since a gradient was
-            infinite or not a number.
-        forwards: how many steps had so many forward passes that keep gradients: pairs of how many
-            passes, and how many steps; without those of validations, as far as they are told apart.
-        gradless_seconds: part of `seconds` in which a model was called without gradients between
-            every two steps: evaluation, rollouts, pseudo-labels.
-        cpu_seconds: processor time of the training process, all threads.
-        worker_cpu_seconds: processor time of the processes that it has started: loader workers.
-        delayed_seconds: time in which the process's threads were ready to run and got no processor.
-        stolen_seconds: processor time that the host of a virtual machine took from the run.
-        others_seconds: what all else used of the processors that the run may use; None if unknown.
-        read_bytes: what the run read from storage, and did not find in memory; None if unknown.
-        page_faults: how often the training process was given a page of memory; None if unknown.
-        threads: that compute an operation, as the program has set them; 0 if unknown.
-        losses: of the optimizer steps since the window before, each of a run's first 200 and one in
-            eight of those that follow; nan where one is not a number.
-        rates: the learning rate that each of them was trained with, over all groups of parameters;
-            nan where it is no number that the host has.
-        peak_bytes: peak memory of the device in this window, or of this process alone since the run
-            began, on a CPU; None if not measured.
-        allocator: of the device, at the window's end; None on a CPU.
-        not_come_to: where blocks of the program begin that the run has not come to by the window's
-            end, though its steps have come to the block that the condition on them stands in; where
-            that is looked at.
+    """Consecutive optimizer steps of one live run, edges drained. All times in seconds; None is
+    what is not known.
     """
 
-    mode: str
-    steps: int
-    samples: int
-    seconds: float
-    validation_seconds: float = 0.0
-    validations: int = 0
-    step_seconds: tuple[float, ...] = ()
+    mode: str  # how the loop was fed, one of those above
+    steps: int  # of the optimizer; batches drawn, for `DRAIN`
+    samples: int  # trained on; drawn, for `DRAIN`
+    seconds: float  # wall from edge to edge, without `validation_seconds`
+    validation_seconds: float = 0.0  # outside training: forward without gradients between steps
+    validations: int = 0  # how many times the program left its training for that
+    step_seconds: tuple[float, ...] = ()  # each step's wall, in order
+    # By phase, over the whole window; one that was not seen is absent, and all are where nobody
+    # asked for them.
     phases: Mapping[str, float] = field(default_factory=dict)
+    # How often a GradScaler left the weights as they were, since a gradient was infinite or nan.
     skipped_steps: int = 0
+    # How many forward passes that keep gradients, and how many steps had so many; without those of
+    # validations, as far as they are told apart.
     forwards: tuple[tuple[int, int], ...] = ()
+    # Part of `seconds` in which a model was called without gradients between every two steps:
+    # evaluation, rollouts, pseudo-labels.
     gradless_seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    worker_cpu_seconds: float = 0.0
-    delayed_seconds: float = 0.0
-    stolen_seconds: float = 0.0
-    others_seconds: float | None = None
-    read_bytes: int | None = None
-    page_faults: int | None = None
-    threads: int = 0
+    cpu_seconds: float = 0.0  # processor time of the training process, all threads
+    worker_cpu_seconds: float = 0.0  # and of those that it has started: loader workers
+    delayed_seconds: float = 0.0  # its threads were ready to run and got no processor
+    stolen_seconds: float = 0.0  # processor time that a virtual machine's host took from the run
+    others_seconds: float | None = None  # what all else used of the processors that it may use
+    read_bytes: int | None = None  # from storage: what was not found in memory
+    page_faults: int | None = None  # how often the training process was given a page of memory
+    threads: int = 0  # that compute an operation, as the program has set them; 0 if unknown
+    # Of the steps since the window before, each of a run's first 200 and one in eight of those that
+    # follow; nan where one is no number. And the learning rate that each was trained with, over all
+    # groups of parameters; nan where it is no number that the host has.
     losses: tuple[float, ...] = ()
     rates: tuple[float, ...] = ()
+    # Of the device, in this window; of this process alone since the run began, on a CPU.
     peak_bytes: int | None = None
-    allocator: Allocator | None = None
+    allocator: Allocator | None = None  # of the device, at the window's end; None on a CPU
+    # Where blocks of the program begin that it has not come to by the window's end, though its
+    # steps have come to the block that the condition on them stands in; where that is looked at.
     not_come_to: tuple[Place, ...] = ()
 
     @property
@@ -220,19 +199,12 @@ class BatchSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """What the batches of an epoch are like, as far as they were looked at.
+    """What the batches of an epoch are like, as far as they were looked at."""
 
-    Attributes:
-        looked_at: batches that were drawn.
-        of: that an epoch has; None where nobody knows.
-        varied: whether they were of several sizes, an incomplete one left out.
-        first_elements: those of the first.
-        batches: the first, the one with the largest sample and the one with most elements, those of
-            them that differ, from few elements to many.
-    """
-
-    looked_at: int
-    of: int | None
-    varied: bool
+    looked_at: int  # batches that were drawn
+    of: int | None  # that an epoch has; None where nobody knows
+    varied: bool  # whether they were of several sizes, an incomplete one left out
     first_elements: int
+    # The first, the one with the largest sample and the one with most elements, those of them that
+    # differ, from few elements to many.
     batches: tuple[BatchSize, ...] = ()

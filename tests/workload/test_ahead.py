@@ -14,7 +14,7 @@ from autotune.workload.live import Live
 from autotune.workload.loading.ahead import CopiedAhead, _side
 from autotune.workload.seams import loader
 from autotune.workload.setup import Setup
-from autotune.workload.steps.edges import Edges
+from autotune.workload.steps.open_window import Edges
 from tests.workload.programs import PLAIN, run, steps, window_of
 
 

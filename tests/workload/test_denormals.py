@@ -94,7 +94,7 @@ def test_averages_are_held_for_a_window_and_then_as_the_program_has_them(
 FLUSHED = """
 import torch
 from autotune.knobs import setup_for
-from autotune.workload.system.denormals import flushes_denormals
+from autotune.workload.system.processor import flushes_denormals
 
 torch.set_num_threads(2)
 found = [flushes_denormals()]

@@ -12,10 +12,10 @@ from autotune.knobs import by_name, unconfirmed, unobserved
 from autotune.knobs.knob import Config, Skip
 from autotune.workload import intercept
 from autotune.workload.conversation import Ended, Fault, RunWindow, Tell, Unsupported
+from autotune.workload.observe import compiling_seconds
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Setup
 from autotune.workload.steps.replayed import Replayed
-from autotune.workload.system.compiling import compiling_seconds
 from autotune.workload.window import DRAIN, REPLAY_DEVICE, REPLAY_HOST, Window
 from tests import builders
 from tests.workload.programs import HEAD, PLAIN, observe, run, seen_of, steps, window_of

@@ -26,7 +26,7 @@ from autotune.workload.inspect import (
     length_of,
 )
 from autotune.workload.parts.described import describe_optimizer
-from autotune.workload.randomness.streams import random_state
+from autotune.workload.randomness.stillness import random_state
 
 
 def convnet() -> nn.Sequential:

@@ -14,7 +14,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from autotune.knobs import by_name
 from autotune.workload.conversation import Ended, Ready, RunWindow, Tell, Unsupported
-from autotune.workload.randomness.nudging import nudge
+from autotune.workload.randomness.others import nudge
 from autotune.workload.seen import Seen
 from autotune.workload.setup import Precision, Setup
 from autotune.workload.steps.clock import HostClock

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from autotune.workload.parts.time_first import TimeFirst
+from autotune.workload.parts.models import TimeFirst
 from tests.workload.programs import observe, run, steps, window_of
 
 PROGRAM = """

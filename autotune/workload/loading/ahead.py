@@ -16,9 +16,6 @@ class CopiedAhead:
 
     The stream that trains waits for the copy of its batch and for nothing else; what a batch lies
     in is not given to the next one before that stream is through with it (`Tensor.record_stream`).
-
-    Args:
-        device: a CUDA device.
     """
 
     def __init__(self, device: torch.device) -> None:

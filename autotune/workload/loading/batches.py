@@ -1,9 +1,7 @@
-"""What can be asked of a batch whatever its shape: its tensors, how many samples it holds, its
-parts, a copy of it.
-"""
+"""What can be asked of any batch: its tensors, how many samples it has, its parts, a copy of it."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -17,9 +15,7 @@ _OWN_COUNTS = ("num_graphs", "batch_size")
 
 
 def tensors(batch: object) -> list[torch.Tensor]:
-    """The tensors of a batch, in order; where it is one object of no container's class, those among
-    its attributes.
-    """
+    """The tensors of a batch, in order; of an object that is no container, of its attributes."""
     if isinstance(batch, torch.Tensor):
         return [batch]
     found = containers.leaves(batch)
@@ -90,9 +86,7 @@ def _count_listed(batch: object, batch_size: int | None) -> int | None:
 
 
 def _has_offsets(part: object, batch_size: int) -> bool:
-    """Whether it is samples in one row, with where each of them begins, as an EmbeddingBag has
-    them.
-    """
+    """Whether it is samples in one row, with where each begins, as an EmbeddingBag has them."""
     if not (isinstance(part, (list, tuple)) and all(map(torch.is_tensor, part))):
         return False
     begins = {each.dim() == 1 and each.shape[0] == batch_size for each in part}
@@ -108,10 +102,7 @@ def _length(part: object) -> int | None:
 
 def _are_alike(samples: list[Any] | tuple[Any, ...]) -> bool:
     """Whether these may be so many samples, rather than the parts of one."""
-    kinds = {
-        (each.dtype, each.dim()) if isinstance(each, torch.Tensor) else type(each)
-        for each in samples
-    }
+    kinds = {(at.dtype, at.dim()) if torch.is_tensor(at) else type(at) for at in samples}
     return len(kinds) == 1
 
 
@@ -147,18 +138,16 @@ def _is_column(leaf: object) -> bool:
 
 
 def _is_data(leaf: object) -> bool:
-    return (
-        isinstance(leaf, (torch.Tensor, *_PLAIN)) or hasattr(leaf, "__array__") or _is_column(leaf)
-    )
+    plain = isinstance(leaf, (torch.Tensor, *_PLAIN))
+    return plain or hasattr(leaf, "__array__") or _is_column(leaf)
 
 
 def _rows(leaf: Any) -> tuple[int, ...]:
     """A digest of each row of a leaf, or of the whole where it has no rows."""
     if not isinstance(leaf, torch.Tensor):
         if not hasattr(leaf, "__array__"):
-            return tuple(
-                _hash(repr(each).encode()) for each in (leaf if _is_column(leaf) else [leaf])
-            )
+            column = leaf if _is_column(leaf) else [leaf]
+            return tuple(_hash(repr(each).encode()) for each in column)
         try:
             leaf = torch.as_tensor(leaf)
         except (TypeError, ValueError):  # an array of texts or objects
@@ -182,7 +171,22 @@ def _hash(*parts: Any) -> int:
 
 def count_bytes(batch: object) -> int:
     """Bytes of the batch's tensors."""
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors(batch))
+    return bytes_of(tensors(batch))
+
+
+def bytes_of(tensors: Iterable[torch.Tensor]) -> int:
+    """How much memory the numbers of `tensors` take."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def address(tensor: torch.Tensor) -> int | None:
+    """Where its memory begins; None of what has none of its own: a sparse one has several, one
+    within `torch.func` another's.
+    """
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except RuntimeError:  # NotImplementedError among them
+        return None
 
 
 def to_device(batch: Any, device: torch.device, *, non_blocking: bool = False) -> Any:
@@ -218,9 +222,8 @@ def split(batch: Any, parts: int) -> list[tuple[Any, float]]:
     if not total:
         return [(batch, 1.0)]
     sizes = [len(chunk) for chunk in torch.arange(total).chunk(parts)]
-    split_leaves = [
-        leaf.split(sizes) if _is_along(leaf, total) else [leaf] * len(sizes) for leaf in leaves
-    ]
+    whole = len(sizes)
+    split_leaves = [at.split(sizes) if _is_along(at, total) else [at] * whole for at in leaves]
     return [
         (together([leaf[index] for leaf in split_leaves]), size / total)
         for index, size in enumerate(sizes)

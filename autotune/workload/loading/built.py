@@ -11,8 +11,8 @@ from autotune.workload.seen import SeenLoader
 Source = tuple[Place, int]
 
 
-def _nothing() -> None:
-    """What has not begun."""
+def nothing() -> None:
+    """What has not begun, or is gone."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -29,7 +29,7 @@ class BuiltLoader:
     nested: bool = False  # begun again while it was gone through, which then went on
     written: SeenLoader | None = None  # as the program built it, where a framework made another
     kept: Any = None  # the loader, which nobody else may keep, where its workers persist
-    iterator: Callable[[], Any] = _nothing  # that was drawn from last, while the program has it
+    iterator: Callable[[], Any] = nothing  # that was drawn from last, while the program has it
     ended: bool = False  # that one has said that it is over: who handles it has it for a while
     slot: int = 0  # among those of its place; one that is made anew has that of the one before
     begun_among: int = 0  # so many had been built there when it was first drawn from

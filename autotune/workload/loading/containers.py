@@ -7,7 +7,7 @@ import copy
 import dataclasses
 from collections.abc import Callable, Mapping
 from itertools import islice
-from operator import itemgetter
+from operator import itemgetter, setitem
 from typing import Any
 
 import torch
@@ -105,9 +105,7 @@ def _shares_with_its_copy(container: Any) -> bool:
 
 
 def _opened(leaf: Any) -> tuple[list[Any], Build] | None:
-    """What a container that torch takes for a leaf holds, and how it is filled anew; None of what
-    is none.
-    """
+    """What a container that torch takes for a leaf holds, and how it is filled; or None."""
     kind = type(leaf)  # one may stand in for an object that is gone
     if issubclass(kind, Mapping):
         if (held := _held(leaf)) is None:
@@ -120,7 +118,8 @@ def _opened(leaf: Any) -> tuple[list[Any], Build] | None:
     if dataclasses.is_dataclass(kind):
         names = [each.name for each in dataclasses.fields(leaf) if hasattr(leaf, each.name)]
         values = [getattr(leaf, name) for name in names]
-        return values, lambda given: _with_fields(leaf, names, given)
+        # It may be frozen.
+        return values, lambda given: _filled(leaf, names, given, object.__setattr__)
     return None
 
 
@@ -133,15 +132,8 @@ def _held(mapping: Any) -> dict[Any, Any] | None:
     return dict(dict.items(mapping)) if issubclass(type(mapping), dict) else None
 
 
-def _filled(container: Any, names: list[Any], values: list[Any]) -> Any:
+def _filled(container: Any, names: list[Any], values: list[Any], put: Any = setitem) -> Any:
     made = copy.copy(container)
     for name, value in zip(names, values, strict=True):
-        made[name] = value
-    return made
-
-
-def _with_fields(leaf: Any, names: list[str], values: list[Any]) -> Any:
-    made = copy.copy(leaf)
-    for name, value in zip(names, values, strict=True):
-        object.__setattr__(made, name, value)  # it may be frozen
+        put(made, name, value)
     return made

@@ -34,25 +34,18 @@ class _Source:
 
 @dataclass(slots=True, kw_only=True)
 class Copied:
-    """What was copied in training steps.
+    """What was copied in training steps."""
 
-    Attributes:
-        count: of copies.
-        unblocked: of those that did not wait.
-        aside: some were made on a stream that does not train, or by a thread that does not.
-        places: the user's lines that made them, in the first steps.
-        batches: those of them that were at a batch: what was copied in a row, before the model is
-            called or after, came to a notable size.
-        again: one of these has copied the same page-locked memory in two steps. The program may
-            fill a buffer of its own anew, and must know that it was copied. From other memory the
-            call returns once it was read (torch's guide to `pin_memory` and `non_blocking`).
-    """
-
-    count: int = 0
-    unblocked: int = 0
-    aside: bool = False
+    count: int = 0  # of copies
+    unblocked: int = 0  # of those that did not wait
+    aside: bool = False  # some were made on a stream that does not train, or by a thread
+    # One of `batches` has copied the same page-locked memory in two steps. The program may fill a
+    # buffer of its own anew, and must know that it was copied. From other memory the call returns
+    # once it was read (torch's guide to `pin_memory` and `non_blocking`).
     again: bool = False
-    places: set[Place] = field(default_factory=set)
+    places: set[Place] = field(default_factory=set)  # the user's lines that made them, first
+    # Those of them that were at a batch: what was copied in a row, before the model is called or
+    # after, came to a notable size.
     batches: set[Place] = field(default_factory=set)
     _blocking: set[Place] = field(default_factory=set)  # places that have waited
     _row: tuple[int, bool] | None = None

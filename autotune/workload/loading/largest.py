@@ -90,16 +90,9 @@ class _Largest:
         found = {}
         for _, batch in self._kept.values():
             samples = batches.count_samples(batch, self._batch_size)
-            found[_size(batch, samples)] = samples, batch
-        return [
-            (
-                BatchSize(
-                    shapes=batches.describe(_tensors(batch)), samples=samples, elements=size[0]
-                ),
-                batch,
-            )
-            for size, (samples, batch) in sorted(found.items(), key=lambda each: each[0])
-        ]
+            size, shapes = _size(batch, samples), batches.describe(_tensors(batch))
+            found[size] = BatchSize(shapes=shapes, samples=samples, elements=size[0]), batch
+        return [found[size] for size in sorted(found)]
 
 
 def _size(batch: Any, samples: int) -> tuple[int, int]:

@@ -18,8 +18,9 @@ from torch.utils.weak import WeakIdKeyDictionary
 from autotune.workload.found import Again, Apart
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
-from autotune.workload.randomness.nudging import nudge
-from autotune.workload.randomness.streams import kept_random_state
+from autotune.workload.looks.watch import Watch
+from autotune.workload.randomness.others import nudge
+from autotune.workload.randomness.stillness import kept_random_state
 
 # What weights are moved by, as a share of each: by some units in the last place of float32, as
 # another order of summing moves sums; and by one of bf16.
@@ -34,10 +35,8 @@ _FORMATS = {"cpu": ("bfloat16",), "cuda": ("bfloat16", "float16")}
 _TOO_SLOW, _WIDTH, _PRODUCTS = 3.0, 128, 5
 
 
-class ComputingAgain:
-    """Computes the last batch of each model again; a `Watch`, and the last of its run, whose
-    weights are then others.
-    """
+class ComputingAgain(Watch):
+    """Computes each model's last batch again; the last `Watch` of its run: weights change."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -45,15 +44,11 @@ class ComputingAgain:
         self._handles: list[Any] = []
 
     def begin(self) -> None:
-        """See `Watch`."""
         for module in list(self._live.models.trained):
             self._handles.append(module.register_forward_pre_hook(self._note, with_kwargs=True))
 
-    def step(self) -> None:
-        """See `Watch`."""
-
     def end(self) -> Again:
-        """See `Watch`; without what could not be computed again."""
+        """Without what could not be computed again."""
         for handle in self._handles:
             handle.remove()
         self._live.elsewhere = True  # none of these calls is the program's
@@ -124,9 +119,7 @@ class _Model:
             part.training = False
 
     def gives(self, dtype: str = "") -> _Given | None:
-        """Its numbers, computed under autocast to a `dtype`; with the same random numbers each
-        time.
-        """
+        """Its numbers, under autocast to a `dtype`; with the same random numbers each time."""
         short = getattr(torch, dtype) if dtype else None
         autocast = torch.autocast(self.device, short, enabled=short is not None)
         on_gpu = [torch.cuda.current_device()] if self.device == "cuda" else []
@@ -198,9 +191,7 @@ def _product_seconds(device: str, dtype: torch.dtype) -> float:
 def _held(
     own: _Given | None, other: _Given | None, by_chance: tuple[_Given | None, ...]
 ) -> Apart | None:
-    """`other` held to its `own`; None where one of them could not be had, or is not as many
-    numbers.
-    """
+    """`other` held to its `own`; None where one could not be had, or has not as many numbers."""
     if own is None or other is None or not own.numbers:
         return None
     known = [each for each in by_chance if each is not None]
@@ -233,8 +224,8 @@ def _apart(own: _Given, other: _Given) -> float:
 def _furthest(found: Iterable[Apart | None]) -> Apart | None:
     """Of several models' the one that is furthest from what it was."""
     known = [each for each in found if each is not None]
-    return max(known, key=_distance, default=None)
-
-
-def _distance(each: Apart) -> tuple[float, float]:
-    return abs(each.more_calls), each.apart / max(each.by_chance, _LITTLE)
+    return max(
+        known,
+        key=lambda each: (abs(each.more_calls), each.apart / max(each.by_chance, _LITTLE)),
+        default=None,
+    )

@@ -10,6 +10,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from autotune.workload.found import Counted
+from autotune.workload.looks.watch import Watch
 
 # Libraries whose operators multiply no matrices, but for those of such names.
 _BY_NAME = {"aten", "prim", "prims", "profiler", "c10d", "_c10d_functional", "torchvision"}
@@ -19,7 +20,7 @@ _MULTIPLIES = re.compile(
 _NO_BACKWARD = -1
 
 
-class Counting:
+class Counting(FlopCounterMode, Watch):
     """Counts floating point operations of matrix products, convolutions, attention and cuDNN's
     recurrent layers, and notes operators that multiply and that nobody counts.
 
@@ -27,47 +28,39 @@ class Counting:
     """
 
     def __init__(self) -> None:
-        self._counter: Any = _Counter()
+        aten: Any = torch.ops.aten
+        # Backward for what came before, and for the weights.
+        formulas = {
+            aten._cudnn_rnn: _recurrent,
+            aten._cudnn_rnn_backward: lambda *args, **kwargs: 2 * _recurrent(*args, **kwargs),
+        }
+        super().__init__(display=False, custom_mapping=formulas)
+        self._recomputed = False
+        self._unknown: Counter[str] = Counter()
 
     def begin(self) -> None:
-        """See `Watch`."""
-        self._counter.__enter__()
-
-    def step(self) -> None:
-        """See `Watch`."""
+        self.__enter__()  # type: ignore[no-untyped-call]
 
     def end(self) -> Counted:
-        """See `Watch`."""
-        self._counter.__exit__(None, None, None)
-        by_operator = self._counter.get_flop_counts().get("Global", {})
+        self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        by_operator = self.get_flop_counts().get("Global", {})
         return Counted(
-            flops=int(self._counter.get_total_flops()),
+            flops=int(self.get_total_flops()),
             convolution_flops=int(
                 sum(flops for name, flops in by_operator.items() if "conv" in str(name))
             ),
-            recomputed=self._counter.recomputed,
-            unknown=tuple(name for name, _ in self._counter.unknown.most_common()),
+            recomputed=self._recomputed,
+            unknown=tuple(name for name, _ in self._unknown.most_common()),
         )
-
-
-class _Counter(FlopCounterMode):
-    """torch's, with what it passes over."""
-
-    def __init__(self) -> None:
-        aten: Any = torch.ops.aten
-        formulas = {aten._cudnn_rnn: _recurrent, aten._cudnn_rnn_backward: _recurrent_backward}
-        super().__init__(display=False, custom_mapping=formulas)
-        self.recomputed = False
-        self.unknown: Counter[str] = Counter()
 
     def _count_flops(self, func_packet: Any, out: Any, args: Any, kwargs: Any) -> Any:
         """Called of each operator that is none of others."""
         if func_packet not in self.flop_registry:
             name = str(getattr(func_packet, "_qualified_op_name", func_packet))
-            self.unknown.update([name] if _multiplies(name) else [])
+            self._unknown.update([name] if _multiplies(name) else [])
         # A backward pass is computed without gradients, unless it is to have some itself.
         elif torch._C._current_graph_task_id() != _NO_BACKWARD and torch.is_grad_enabled():
-            self.recomputed = True
+            self._recomputed = True
         return FlopCounterMode._count_flops(self, func_packet, out, args, kwargs)
 
 
@@ -83,8 +76,3 @@ def _recurrent(rows: Sequence[int], weights: Sequence[Sequence[int]], *_: Any, *
     """
     matrices = (math.prod(each) for each in weights if len(each) == 2)
     return 2 * math.prod(rows[:-1]) * sum(matrices)
-
-
-def _recurrent_backward(*args: Any, **kwargs: Any) -> int:
-    """For what came before, and for the weights."""
-    return 2 * _recurrent(*args, **kwargs)

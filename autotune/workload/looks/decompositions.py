@@ -11,13 +11,13 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from autotune.workload.found import RoundedMatrix
 from autotune.workload.loading.batches import tensors
-from autotune.workload.looks.dispatch import SHORT
+from autotune.workload.looks.watch import SHORT, operations
 from autotune.workload.places import users_place
 
-_PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "addbmm")
-_CUTTING = ("index", "index_select", "slice")
+_PRODUCTS = operations("mm", "bmm", "addmm", "baddbmm", "addbmm")
+_CUTTING = operations("index", "index_select", "slice")
 # fmt: off
-_DECOMPOSITIONS = (
+_DECOMPOSITIONS = operations(
     "_linalg_det", "_linalg_eigh", "_linalg_slogdet", "_linalg_solve_ex", "_linalg_svd", "cholesky",
     "linalg_cholesky_ex", "linalg_eig", "linalg_inv_ex", "linalg_ldl_factor_ex", "linalg_lu",
     "linalg_lu_factor_ex", "linalg_qr",
@@ -29,10 +29,6 @@ class Decompositions:
     """Sees operations, before and after each, and finds the first such decomposition."""
 
     def __init__(self) -> None:
-        aten = torch.ops.aten
-        self._products = {getattr(aten, name) for name in _PRODUCTS}
-        self._decompositions = {getattr(aten, name) for name in _DECOMPOSITIONS}
-        self._cutting = {getattr(aten, name) for name in _CUTTING}
         self._short: Any = WeakTensorKeyDictionary()  # square ones and parts, by rows
         self._rows = 0  # of what the operation that is carried out makes its own of
         self._is_product = self._cuts = False
@@ -41,10 +37,10 @@ class Decompositions:
     def note(self, kind: Any, given: Sequence[Any]) -> None:
         """`kind` is about to be carried out with what is `given`."""
         self._rows = max((self._short.get(each, 0) for each in tensors(given)), default=0)
-        self._is_product = kind in self._products
-        self._cuts = self._rows > 0 and kind in self._cutting
+        self._is_product = kind in _PRODUCTS
+        self._cuts = self._rows > 0 and kind in _CUTTING
         known = any(_rows_of(each) and each in self._short for each in tensors(given))
-        if known and kind in self._decompositions and self.found is None:
+        if known and kind in _DECOMPOSITIONS and self.found is None:
             name = str(kind).rpartition(".")[2].strip("_")
             name = name.removeprefix("linalg_").removesuffix("_ex")
             self.found = RoundedMatrix(place=users_place(), decomposition=name)
@@ -54,12 +50,10 @@ class Decompositions:
         for each in tensors(result):
             rows = _rows_of(each)
             is_part = self._cuts and each.ndim > 1
-            is_square = rows > 1 and (self._is_product_in_short(each) or rows == self._rows)
+            is_product = self._is_product and each.dtype in SHORT
+            is_square = rows > 1 and (is_product or rows == self._rows)
             if is_part or is_square:
                 self._short[each] = rows or self._rows
-
-    def _is_product_in_short(self, made: torch.Tensor) -> bool:
-        return self._is_product and made.dtype in SHORT
 
 
 def _rows_of(matrix: torch.Tensor) -> int:

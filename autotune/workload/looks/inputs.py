@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from autotune.workload.found import RoundedInput
-from autotune.workload.looks.dispatch import SHORT
+from autotune.workload.looks.watch import SHORT
 from autotune.workload.places import users_place
 
 _LONG = (torch.float32, torch.float64)
@@ -28,7 +28,6 @@ class Inputs:
     """
 
     def __init__(self) -> None:
-        self._copy = torch.ops.aten._to_copy
         self._before: list[torch.Tensor] = []  # means of the step before, in their order
         self._now: list[torch.Tensor] = []
         self.found: RoundedInput | None = None
@@ -39,7 +38,7 @@ class Inputs:
 
     def note(self, kind: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
         """`kind` is about to be carried out with what is `given`: with data."""
-        if kind is not self._copy or named.get("dtype") not in SHORT:
+        if kind is not torch.ops.aten._to_copy or named.get("dtype") not in SHORT:
             return
         numbers = given[0].detach()
         if numbers.dtype not in _LONG or isinstance(given[0], nn.Parameter):
@@ -68,9 +67,7 @@ class Inputs:
         tells = (spread > _CONSTANT * size) & (spread > _NEXT_TO_NOTHING * spread.max())
         tells &= (mean - before).abs() <= _IN_ORDER * spread / math.sqrt(samples)
         lost = (rows.to(short).float() - rows).std(0) / spread
-        lost = torch.where(
-            lost.isnan(), 1.0, lost
-        )  # all of it, where the format has no such number
+        lost[lost.isnan()] = 1.0  # all of it, where the format has no such number
         noise = torch.where(tells, lost, 0)
         at = int(noise.argmax())
         if noise[at] > (self.found.noise if self.found else 0):

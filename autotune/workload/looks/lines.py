@@ -1,24 +1,29 @@
 """Which of the program's own functions a step waits for, by looking at its stack every so often;
-and which compute beside it.
+which compute beside it; and what a forward pass runs of them between torch's operations.
 """
 
 import os
 import sys
+import tempfile
 import threading
 import time
+import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 import torch
 
 from autotune.workload import seams
-from autotune.workload.found import INSIDE, BusyLine, Look
+from autotune.workload.found import INSIDE, MARK, Between, BusyLine, Look
 from autotune.workload.live import Live
 from autotune.workload.looks.threads import ThreadsBeside
-from autotune.workload.places import is_users
+from autotune.workload.looks.watch import Watch
+from autotune.workload.places import is_users, outwards
 from autotune.workload.program.framework import framework_at
+from autotune.workload.system.quiet import quietly
 
 EVERY_SECONDS = 0.002
 # Python lets another thread look after this long, or wherever it lets go of its lock by itself (it
@@ -35,10 +40,9 @@ At = tuple[FrameType, int]  # a frame, and the line that it is at
 _OF_A_LOOP = {"backward", "step", "zero_grad", "manual_backward"}
 
 
-class Sampling:
-    """Looks at the thread that trains from a thread beside it; a `Watch`. Each look counts for the
-    time since the one before: what holds Python's lock all along (`gc.collect()`) is seen once, as
-    it ends.
+class Sampling(Watch):
+    """Looks at the thread that trains from a thread beside it. Each look counts for the time since
+    the one before: what holds Python's lock all along (`gc.collect()`) is seen once, as it ends.
 
     `looks` is how many there were, over so many `seconds`; `inside` are those at a forward pass.
     """
@@ -55,18 +59,12 @@ class Sampling:
         self._switch_seconds = sys.getswitchinterval()
 
     def begin(self) -> None:
-        """See `Watch`."""
         sys.setswitchinterval(SWITCH_SECONDS)
         self._on.acquire()
         self._thread.start()
 
-    def step(self) -> None:
-        """See `Watch`."""
-
     def end(self) -> tuple[BusyLine, ...]:
-        """See `Watch`: those that took most first, none where there was too little to see; then
-        threads beside.
-        """
+        """Those that took most first, none where there was too little to see; threads beside."""
         self._on.release()
         self._thread.join(_STOP_SECONDS)
         sys.setswitchinterval(self._switch_seconds)
@@ -178,9 +176,46 @@ def _stack(frame: FrameType | None) -> list[At]:
     """From the innermost frame outwards, each with the line that it is at; its function's first,
     where what it is at belongs to no line.
     """
-    stack: list[At] = []
-    while frame is not None:
-        line: int | None = frame.f_lineno
-        stack.append((frame, frame.f_code.co_firstlineno if line is None else line))
-        frame = frame.f_back
-    return stack
+    return [(each, each.f_lineno or each.f_code.co_firstlineno) for each in outwards(frame)]
+
+
+class LookingBetween(Watch):
+    """Looks at the stack while torch's profiler notes when its operations run.
+
+    A look alone cannot tell the two apart: where a line of the program's own calls an operation,
+    there is no frame of torch's.
+    """
+
+    @quietly()
+    def __init__(self, live: Live) -> None:
+        self._sampling = Sampling(live)
+        self._profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+        self._marked = 0.0
+
+    @quietly()
+    def begin(self) -> None:
+        self._profiler.start()
+        for _ in range(2):  # the first takes longer
+            self._marked = time.perf_counter()
+            with torch.profiler.record_function(MARK):
+                pass
+        self._sampling.begin()
+
+    @quietly()
+    def end(self) -> Between:
+        self._sampling.end()
+        self._profiler.stop()
+        return Between(
+            trace=packed(self._profiler),
+            marked=self._marked,
+            looks=self._sampling.looks,
+            inside=tuple(self._sampling.inside),
+        )
+
+
+def packed(profiler: torch.profiler.profile) -> bytes:
+    """Its trace: JSON, compressed by zlib."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "trace.json")
+        profiler.export_chrome_trace(str(path))
+        return zlib.compress(path.read_bytes(), 1)

@@ -24,113 +24,92 @@ from autotune.workload.found import (
     RoundedTarget,
 )
 from autotune.workload.loading.batches import tensors
-from autotune.workload.looks.carried_on import Carrying
 from autotune.workload.looks.chances import Chances
 from autotune.workload.looks.decompositions import Decompositions
-from autotune.workload.looks.dispatch import SHORT, EachOperation
 from autotune.workload.looks.inputs import Inputs
-from autotune.workload.looks.perturbations import Perturbations
+from autotune.workload.looks.perturbations import Carrying, Perturbations
+from autotune.workload.looks.watch import SHORT, EachOperation, operations
 from autotune.workload.places import is_within, users_place
 
-_WAVES = ("sin", "cos", "sin_", "cos_")
+_WAVES, _COPY = operations("sin", "cos", "sin_", "cos_"), torch.ops.aten._to_copy
 # What losses compare with: torch computes an L1 loss, and `(y - target) ** 2`, by a subtraction.
-_COMPARISONS = ("mse_loss", "smooth_l1_loss", "huber_loss", "sub")
+_COMPARISONS = operations("mse_loss", "smooth_l1_loss", "huber_loss", "sub")
 _WHOLE = (torch.int64, torch.int32)
 _RECURRENT = os.path.join("torch", "nn", "modules", "rnn.py")
 # Targets tell how they differ from so many on, less one for each column's mean.
 _ENOUGH = 8
-_LIMITS = ("gt", "ge", "lt", "le")
+_CHOICES, _ORDERS = operations("topk", "argmin", "argmax"), operations("sort", "min", "max")
+_LIMITS = operations("gt", "ge", "lt", "le")
 _ENOUGH_WITHIN = 64  # numbers on the rarer side of a limit, to tell how close to it they lie
 _FIRST = 3  # of what is sorted
 _LEARNT = 0.0  # what a model learns goes another way by its nature
 
 
-class Rounding:
-    """Looks for the largest angle in a short format that a sine or a cosine is given, for the
-    coarsest prediction in one that is compared with targets, and for the largest number in one that
-    is made a whole one; a `Watch`.
+class Rounding(EachOperation):
+    """Looks, at each operation as it is after autocast, for the largest angle in a short format
+    that a sine or a cosine is given, for the coarsest prediction in one that is compared with
+    targets, and for the largest number in one that is made a whole one; a `Watch`.
     """
 
     def __init__(self) -> None:
-        self._mode: Any = _Looking()
-
-    def begin(self) -> None:
-        """See `Watch`."""
-        self._mode.__enter__()
-
-    def step(self) -> None:
-        """See `Watch`."""
-        self._mode.carrying.step()
-        self._mode.inputs.step()
-        self._mode.perturbations.step()
-
-    def end(self) -> Rounded:
-        """See `Watch`."""
-        self._mode.__exit__(None, None, None)
-        mode = self._mode
-        return Rounded(
-            angle=mode.angle,
-            target=mode.target,
-            number=mode.number,
-            choice=mode.choice,
-            chance=mode.chances.found,
-            matrix=mode.decompositions.found,
-            changes=mode.perturbations.found,
-            carried=mode.carrying.found,
-            given=mode.inputs.found,
-            short=mode.short,
-        )
-
-
-class _Looking(EachOperation):
-    """Sees each operation as it is after autocast."""
-
-    def __init__(self) -> None:
         super().__init__()
-        aten = torch.ops.aten
-        self._waves = {getattr(aten, name) for name in _WAVES}
-        self._comparisons = {getattr(aten, name) for name in _COMPARISONS}
-        self.angle: RoundedAngle | None = None
-        self._copy = aten._to_copy
-        self._choices = {aten.topk, aten.argmin, aten.argmax}
-        self._orders = {aten.sort, aten.min, aten.max}
-        self._limits = {getattr(aten, name) for name in _LIMITS}
         self._chosen: Any = WeakTensorKeyDictionary()  # indices, what was chosen by them
         self._chooses: RoundedChoice | None = None
-        self.choice: RoundedChoice | None = None
-        self.target: RoundedTarget | None = None
-        self.number: RoundedNumber | None = None
-        self.chances, self.decompositions = Chances(), Decompositions()
-        self.perturbations, self.carrying = Perturbations(), Carrying()
-        self.inputs = Inputs()
-        self.short = False
+        self._angle: RoundedAngle | None = None
+        self._choice: RoundedChoice | None = None
+        self._target: RoundedTarget | None = None
+        self._number: RoundedNumber | None = None
+        self._chances, self._decompositions = Chances(), Decompositions()
+        self._perturbations, self._carrying = Perturbations(), Carrying()
+        self._inputs = Inputs()
+        self._short = False
         # Of which format what was computed has lost by, its eps, or `_LEARNT`.
         self._lost: Any = WeakTensorKeyDictionary()
         self._loses: float | None = None  # what the operation that is carried out gives
 
+    def step(self) -> None:
+        self._carrying.step()
+        self._inputs.step()
+        self._perturbations.step()
+
+    def end(self) -> Rounded:
+        self.stop()
+        return Rounded(
+            angle=self._angle,
+            target=self._target,
+            number=self._number,
+            choice=self._choice,
+            chance=self._chances.found,
+            matrix=self._decompositions.found,
+            changes=self._perturbations.found,
+            carried=self._carrying.found,
+            given=self._inputs.found,
+            short=self._short,
+        )
+
     def note(self, operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
         kind = operation.overloadpacket
-        self.short = self.short or any(each.dtype in SHORT for each in tensors(given))
-        if kind in self._waves and given[0].dtype in SHORT and given[0].numel():
+        self._short = self._short or any(each.dtype in SHORT for each in tensors(given))
+        if kind in _WAVES and given[0].dtype in SHORT and given[0].numel():
             self._note_angle(given[0].detach())
-        elif kind in self._comparisons and all(map(torch.is_tensor, given[:2])):
+        elif kind in _COMPARISONS and all(map(torch.is_tensor, given[:2])):
             self._note_target(*given[:2])
-        elif kind is self._copy and named.get("dtype") in _WHOLE and (eps := self._eps(given[0])):
+        elif kind is _COPY and named.get("dtype") in _WHOLE and (eps := self._eps(given[0])):
             self._note_number(given[0].detach(), eps)
-        self.chances.note(kind, given)
-        self.decompositions.note(kind, given)
-        self.perturbations.note(kind, given, named)
-        self.carrying.note(kind, given)
+        self._chances.note(kind, given)
+        self._decompositions.note(kind, given)
+        self._perturbations.note(kind, given, named)
+        self._carrying.note(kind, given)
         self._loses = self._lost_of(given)
         if self._loses is None:
-            self.inputs.note(kind, given, named)
+            self._inputs.note(kind, given, named)
         self._note_choices(operation, given, named)
 
     def note_result(self, result: Any) -> None:
-        self.chances.note_result(result)
-        self.decompositions.note_result(result)
-        self.perturbations.note_result(result)
-        self.carrying.note_result(result)
+        self._chances.note_result(result)
+        self._decompositions.note_result(result)
+        self._perturbations.note_result(result)
+        self._carrying.note_result(result)
         if self._chooses is not None:
             self._chosen[result[1]] = self._chooses
         for each in tensors(result) if self._loses is not None else ():
@@ -152,15 +131,15 @@ class _Looking(EachOperation):
 
     def _note_angle(self, angles: torch.Tensor) -> None:
         radians = float(angles.abs().max())
-        if self.angle is None or radians > self.angle.radians:
+        if self._angle is None or radians > self._angle.radians:
             step = torch.finfo(angles.dtype).eps * 2.0 ** math.floor(math.log2(radians or 1.0))
-            self.angle = RoundedAngle(place=users_place(), radians=radians, step_radians=step)
+            self._angle = RoundedAngle(place=users_place(), radians=radians, step_radians=step)
 
     def _note_number(self, numbers: torch.Tensor, eps: float) -> None:
         size = float(numbers.abs().max()) if numbers.numel() else 0.0
-        if size and math.isfinite(size) and (self.number is None or size > self.number.size):
+        if size and math.isfinite(size) and (self._number is None or size > self._number.size):
             step = eps * 2.0 ** math.floor(math.log2(size))
-            self.number = RoundedNumber(place=users_place(), size=size, step=step)
+            self._number = RoundedNumber(place=users_place(), size=size, step=step)
 
     def _note_choices(self, operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
         """Where some are chosen of what has lost: at once, or by indices that are used later, in
@@ -172,16 +151,16 @@ class _Looking(EachOperation):
         kind, eps = operation.overloadpacket, self._loses
         if not eps:
             return
-        if kind in self._choices:
+        if kind in _CHOICES:
             self._keep_choice(_choice(operation, eps, given, named))
-        elif kind in self._orders:
+        elif kind in _ORDERS:
             self._chooses = _choice(operation, eps, given, named)
-        elif kind in self._limits and isinstance(given[1], int | float):
+        elif kind in _LIMITS and isinstance(given[1], int | float):
             self._keep_choice(_limited(given[0].detach().float(), float(given[1]), eps))
 
     def _keep_choice(self, choice: RoundedChoice | None) -> None:
-        if choice and (self.choice is None or choice.untold > self.choice.untold):
-            self.choice = choice
+        if choice and (self._choice is None or choice.untold > self._choice.untold):
+            self._choice = choice
 
     def _note_target(self, one: torch.Tensor, other: torch.Tensor) -> None:
         """Where one of them is a prediction in a short format, and the other is what it should be:
@@ -202,9 +181,9 @@ class _Looking(EachOperation):
         if not (math.isfinite(size) and spread):
             return
         step = eps * 2.0 ** math.floor(math.log2(size))
-        if self.target is None or step / spread > self.target.step / self.target.spread:
+        if self._target is None or step / spread > self._target.step / self._target.spread:
             place = users_place()
-            self.target = RoundedTarget(place=place, size=size, spread=spread, step=step)
+            self._target = RoundedTarget(place=place, size=size, spread=spread, step=step)
 
 
 def _choice(

@@ -11,6 +11,7 @@ from torch import nn
 from autotune.workload.found import Saved, SavedBlock
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
+from autotune.workload.looks.watch import Watch
 from autotune.workload.parts.blocks import repeated_blocks
 from autotune.workload.system.idle import seconds_until_idle
 
@@ -21,7 +22,7 @@ _SAME = frozenset(
 )
 
 
-class Saving:
+class Saving(Watch):
     """Measures what is kept from forward for backward: every tensor that autograd saves, once,
     without parameters and the copies of them that autocast makes: those do not grow with a batch.
     """
@@ -33,11 +34,10 @@ class Saving:
         self._users: Counter[int] = Counter()
         self._held = 0
         self._most = 0
-        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack)
+        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, lambda kept: kept.tensor)
         self._blocks = _Blocks()
 
     def begin(self) -> None:
-        """See `Watch`."""
         self._own = {_place(each) for each in self._parameters()}
         self._frozen = {
             tuple(each.shape)
@@ -48,16 +48,12 @@ class Saving:
         self._blocks.watch(next((each for each in models if repeated_blocks(each)), None))
         self._hooks.__enter__()
 
-    def step(self) -> None:
-        """See `Watch`."""
-
     def end(self) -> Saved:
-        """See `Watch`."""
         self._hooks.__exit__()
         gradients = (each.grad for each in self._parameters() if each.grad is not None)
         return Saved(
             activation_bytes=self._most,
-            gradient_bytes=sum(each.numel() * each.element_size() for each in gradients),
+            gradient_bytes=batches.bytes_of(gradients),
             blocks=self._blocks.found(),
         )
 
@@ -172,10 +168,6 @@ class _Kept:
         self._released()
 
 
-def _unpack(kept: _Kept) -> torch.Tensor:
-    return kept.tensor
-
-
 def _bytes(tensor: torch.Tensor) -> int:
     try:
         return tensor.untyped_storage().nbytes()
@@ -184,7 +176,5 @@ def _bytes(tensor: torch.Tensor) -> int:
 
 
 def _place(tensor: torch.Tensor) -> int:
-    try:
-        return tensor.untyped_storage().data_ptr()
-    except (NotImplementedError, RuntimeError):  # a sparse one has several
-        return id(tensor)
+    at = batches.address(tensor)
+    return id(tensor) if at is None else at

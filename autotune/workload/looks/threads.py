@@ -5,10 +5,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 from types import CodeType, FrameType
 
 from autotune.workload.found import BESIDE, BusyLine
-from autotune.workload.places import is_users
+from autotune.workload.places import is_users, outwards
 from autotune.workload.system.processor import TICKS_PER_SECOND, read_text
 
 # Less of a core than this is bookkeeping: a progress bar, a logger, a thread that mostly waits.
@@ -34,10 +35,8 @@ class ThreadsBeside:
             native = natives.get(thread)
             if native is None or thread in self._not_meant:
                 continue
-            frame: FrameType | None = innermost
-            while frame is not None and not is_users(frame.f_code.co_filename):
-                frame = frame.f_back
-            if frame is not None:
+            own = (each for each in outwards(innermost) if is_users(each.f_code.co_filename))
+            for frame in islice(own, 1):
                 seen = self._seen.setdefault(native, Counter())
                 seen[frame.f_code, frame.f_lineno] += 1
 

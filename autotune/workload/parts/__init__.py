@@ -1,1 +1,1 @@
-"""A training's models, their blocks, outputs and gradients, and its optimizers."""
+"""A training's models, their blocks and outputs, and its optimizers."""

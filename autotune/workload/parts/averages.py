@@ -25,22 +25,16 @@ _WELL_BELOW = 0.125
 
 @dataclass(slots=True, kw_only=True)
 class Average:
-    """A running average of which each step leaves a `share`, followed from the step `since` on,
-    when it was `first`.
-
-    `alone` are those of its numbers to which nothing was added meanwhile, `left` how many they were
-    by the step. What is to be denormal is at `places`, and is its `own` there while it is held at
-    something else.
-    """
+    """A running average of which each step leaves a share, followed from some step on."""
 
     average: torch.Tensor
     share: float
     since: int
-    first: torch.Tensor
-    alone: torch.Tensor
-    left: dict[int, int] = field(default_factory=dict)
-    places: torch.Tensor | None = None
-    own: torch.Tensor | None = None
+    first: torch.Tensor  # what it was then
+    alone: torch.Tensor  # those of its numbers to which nothing was added meanwhile
+    left: dict[int, int] = field(default_factory=dict)  # how many these were by the step
+    places: torch.Tensor | None = None  # where it is to be denormal
+    own: torch.Tensor | None = None  # what it is there itself, while held at something else
 
     def follow(self, step: int) -> None:
         """Look at it after that `step`."""

@@ -17,24 +17,17 @@ def repeated_blocks(model: "nn.Module") -> tuple[str, ...]:
     container inside another's blocks is left out, since what is inside a checkpoint is recomputed
     anyway.
     """
-    names: list[str] = []
-    for container in repeating_containers(model):
-        parent = model.get_submodule(container)
-        names += [f"{container}.{name}".lstrip(".") for name, _ in parent.named_children()]
-    return tuple(names)
-
-
-def repeating_containers(model: "nn.Module") -> tuple[str, ...]:
-    """Qualified names of the outermost containers of repeated blocks; "" is the model itself."""
     from torch import nn
 
-    found: list[str] = []
-    for name, module in model.named_modules():
-        if any(not outer or name.startswith(f"{outer}.") for outer in found):
+    names: list[str] = []
+    containers: list[str] = []  # the outermost ones; "" is the model itself
+    for container, module in model.named_modules():
+        if any(not outer or container.startswith(f"{outer}.") for outer in containers):
             continue
         if isinstance(module, nn.Sequential | nn.ModuleList) and _repeats(module):
-            found.append(name)
-    return tuple(found)
+            containers.append(container)
+            names += [f"{container}.{name}".lstrip(".") for name, _ in module.named_children()]
+    return tuple(names)
 
 
 def from_an_end(blocks: Sequence[Each], count: int) -> tuple[Each, ...]:

@@ -5,12 +5,9 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
+from autotune.workload.loading.batches import bytes_of
+from autotune.workload.parts.optimizer import weights_of
 from autotune.workload.seen import SeenOptimizer
-
-
-def bytes_of(tensors: Iterable[torch.Tensor]) -> int:
-    """How much memory the numbers of `tensors` take."""
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
 def sparse_tables(models: Iterable[nn.Module]) -> frozenset[int]:
@@ -31,7 +28,7 @@ def describe_optimizer(
     the `id` of weights whose gradients are sparse.
     """
     groups = optimizer.param_groups
-    parameters = [each for group in groups for each in group["params"]]
+    parameters = list(weights_of(optimizer))
     settings = {**optimizer.defaults, **groups[0]}
     # Neither fused nor foreach can be differentiated through.
     differentiable = bool(settings.get("differentiable"))
@@ -73,9 +70,7 @@ def _kept_of_each(optimizer: torch.optim.Optimizer) -> dict[int, list[torch.Tens
 
 
 def _keeps_state(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether it keeps something of each weight that it has changed: torch's do, but for SGD
-    without momentum.
-    """
+    """Whether it keeps something of each weight: torch's do, but for SGD without momentum."""
     of_torch = type(optimizer).__module__.startswith("torch.optim.")
     momentum = any(group.get("momentum", 1) for group in optimizer.param_groups)
     return of_torch and (type(optimizer).__name__ != "SGD" or momentum)

@@ -2,11 +2,13 @@
 
 import weakref
 from dataclasses import dataclass
+from typing import Any
 
+import torch
 from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
-from autotune.workload.parts.time_first import TimeFirst
+from autotune.workload.loading import batches
 
 # A model that is followed by another one after so many steps is made for a task; one that is called
 # so often in a row is there for good.
@@ -29,26 +31,20 @@ class _Called:
 
 
 class Models:
-    """Modules that were called to train, which this does not keep alive.
-
-    Attributes:
-        trained: those that were set up as the Setup says.
-        nudged: weights that were moved a little, if the Setup says that.
-        inside: what is inside an outermost module that was called, with that one's class.
-        made_anew: the program makes a model for each few steps (a copy for each task of
-            meta-learning), so that no model is there for good.
-        latest: of those the last one, kept so that there is one to look at.
-        time_first: which of them are given time before samples.
-        evaluated: how many steps were begun with one of them evaluated since the step before.
-    """
+    """Modules that were called to train, which this does not keep alive."""
 
     def __init__(self) -> None:
-        self.trained: weakref.WeakSet[nn.Module] = weakref.WeakSet()
-        self.nudged = WeakIdKeyDictionary()  # weights cannot be compared
+        self.trained: weakref.WeakSet[nn.Module] = weakref.WeakSet()  # set up as the Setup says
+        # Weights that were moved a little, if the Setup says that; they cannot be compared.
+        self.nudged = WeakIdKeyDictionary()
+        # What is inside an outermost module that was called, with that one's class.
         self.inside: weakref.WeakKeyDictionary[nn.Module, type] = weakref.WeakKeyDictionary()
+        # The program makes a model for each few steps (a copy for each task of meta-learning), so
+        # that no model is there for good; of those the last one is kept, to have one to look at.
         self.made_anew = False
         self.latest: nn.Module | None = None
-        self.time_first = TimeFirst()
+        self.time_first = TimeFirst()  # which of them are given time before samples
+        # How many steps were begun with one of them evaluated since the step before.
         self.evaluated, self._evaluated_at = 0, -1
         self._modules: weakref.WeakKeyDictionary[nn.Module, _Called] = weakref.WeakKeyDictionary()
         self._calls: list[_Called] = []  # of those too that are gone
@@ -97,9 +93,7 @@ class Models:
 
     def unwrap(self, part: nn.Module, kind: type) -> list[nn.Module]:
         """The models of class `kind` that have `part` inside; they are none any more."""
-        found = [
-            each for each in self._modules if type(each) is kind and part in set(each.modules())
-        ]
+        found = [at for at in self._modules if type(at) is kind and part in set(at.modules())]
         gone = [self._modules.pop(each) for each in found]
         self._calls = [each for each in self._calls if not any(each is one for one in gone)]
         return found
@@ -108,11 +102,7 @@ class Models:
         """See whether a model that is new in this step has followed one of its kind."""
         self.time_first.let_go()
         new = {each.kind for each in self._calls if each.first == step}
-        gone = [
-            each
-            for each in self._calls
-            if each.last < step < each.first + SOON and each.kind in new
-        ]
+        gone = [at for at in self._calls if at.last < step < at.first + SOON and at.kind in new]
         for each in gone:
             each.followed = True
         self._successions += bool(gone)
@@ -128,3 +118,58 @@ class Models:
         if (called and called.followed) or step - self._passing_since > SOON:
             self.made_anew, self._is_settled, self.latest = False, True, None
         return self._is_settled
+
+
+class TimeFirst:
+    """Models whose input has as many time steps and samples, in this order, as the first sequence
+    that they work on, by looking once at what that one's module is given: as torch's recurrent
+    modules and attention take it unless `batch_first`. Where no loader says it, that is how samples
+    are told from time steps.
+    """
+
+    def __init__(self) -> None:
+        # The names of their classes. A run that compiles them is told these: what is compiled with
+        # a hook in it would be compiled anew without it.
+        self.kinds: frozenset[str] = frozenset()
+        self._looking: list[Any] = []
+
+    def samples(self, model: nn.Module, shape: torch.Size) -> int:
+        """Samples in an input of such a shape."""
+        along = int(bool(self.kinds) and len(shape) > 1 and _kind(model) in self.kinds)
+        return shape[along] if shape else 1
+
+    def look(self, model: nn.Module, shape: torch.Size) -> None:
+        """See in the call that now begins what the first module for sequences is given."""
+        part = next(filter(_is_time_first, model.modules()), None)
+        if part is None or self._looking or _is_compiled(model):
+            return
+
+        def seen(_: nn.Module, args: Any, kwargs: Any) -> None:
+            given = batches.first_tensor(args, kwargs)
+            self.let_go()
+            # Of two dimensions it is one sequence, without samples.
+            if given is not None and given.dim() == 3 and given.shape[:2] == shape[:2]:
+                self.kinds |= {_kind(model)}
+
+        self._looking = [part.register_forward_pre_hook(seen, with_kwargs=True)]
+
+    def let_go(self) -> None:
+        """Take out what is still looking: that module was not called."""
+        for handle in self._looking:
+            handle.remove()
+        self._looking = []
+
+
+def _kind(model: nn.Module) -> str:
+    return type(model._modules.get("_orig_mod", model)).__qualname__
+
+
+def _is_time_first(module: nn.Module) -> bool:
+    sequences = (nn.RNNBase, nn.MultiheadAttention)
+    return isinstance(module, sequences) and not module.batch_first
+
+
+def _is_compiled(model: nn.Module) -> bool:
+    called = vars(model).get("_compiled_call_impl")
+    called = getattr(called, "autotune_inner", called)
+    return "_orig_mod" in model._modules or called not in (None, type(model)._call_impl)

@@ -1,8 +1,17 @@
-"""Which of torch's implementations of an optimizer runs: the loop, foreach or fused."""
+"""What an optimizer trains, and which of torch's implementations of it runs: the loop, foreach or
+fused.
+"""
+
+from collections.abc import Iterator
 
 import torch
 
 from autotune.errors import UsageError
+
+
+def weights_of(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
+    """All that it has been given to train, in its order."""
+    return (weight for group in optimizer.param_groups for weight in group["params"])
 
 
 def set_implementation(
@@ -20,9 +29,8 @@ def set_implementation(
     Raises:
         UsageError: the optimizer has no such implementation, or both were asked for.
     """
-    wanted = {
-        name: value for name, value in (("fused", fused), ("foreach", foreach)) if value is not None
-    }
+    given = {"fused": fused, "foreach": foreach}
+    wanted = {name: value for name, value in given.items() if value is not None}
     if fused and foreach:
         raise UsageError(
             "an optimizer cannot be fused and foreach at once", "choose one of the two"

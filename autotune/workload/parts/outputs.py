@@ -22,12 +22,9 @@ def in_float32(outcome: Any) -> Any:
     """
     if isinstance(outcome, torch.Tensor):
         return _wide(outcome)
-    return pytree.tree_map(_wide, outcome, is_leaf=_is_no_container)
-
-
-def _is_no_container(part: Any) -> bool:
-    """An object of a library's, a cache of keys and values, is not built anew for this."""
-    return not isinstance(part, (tuple, list, dict))
+    # An object of a library's, a cache of keys and values, is not built anew for this.
+    containers = (tuple, list, dict)
+    return pytree.tree_map(_wide, outcome, is_leaf=lambda part: not isinstance(part, containers))
 
 
 def _wide(leaf: Any) -> Any:
@@ -36,9 +33,7 @@ def _wide(leaf: Any) -> Any:
 
 
 def output_place(outcome: Any) -> OutputPlace | None:
-    """The user's line that called a module, which gave `outcome`; None where the source does not
-    show the call.
-    """
+    """The user's line that called a module, which gave `outcome`; None where no source shows it."""
     caller = calling_expression()
     if caller is None:
         return None
@@ -79,18 +74,16 @@ class Outputs:
         self._old: list[StorageWeakRef] = []
 
     def note(self, module: torch.nn.Module, given: Any, outcome: Any, *, trains: bool) -> None:
-        """Remember `outcome`, which `module` gave; what it was given, and its own weights, are not
-        new.
-        """
+        """Remember `outcome`, which `module` gave; what it was given, and weights, are not new."""
         weights = list(module.parameters())
         place = output_place(outcome) if weights else None  # a loss has none
         if place is not None:
             self.places.add(place)
         if not trains:
             return
-        own = {_place(each) for each in (*batches.tensors(given), *weights)}
+        own = {batches.address(each) for each in (*batches.tensors(given), *weights)}
         for each in batches.tensors(outcome):
-            if _place(each) not in (None, *own):
+            if batches.address(each) not in (None, *own):
                 self._new.append(StorageWeakRef(each.untyped_storage()))
 
     def end_step(self) -> None:
@@ -102,10 +95,3 @@ class Outputs:
         if self._old:
             self.kept = self.kept or not all(each.expired() for each in self._old)
             self._old = []
-
-
-def _place(tensor: torch.Tensor) -> int | None:
-    try:
-        return tensor.untyped_storage().data_ptr()
-    except (NotImplementedError, RuntimeError):  # a sparse one has several
-        return None

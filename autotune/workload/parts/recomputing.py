@@ -24,9 +24,7 @@ def recomputed(forward: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any
 
 
 def is_checkpointed(module: nn.Module) -> bool:
-    """Whether the module's activations are recomputed: wrapped by the knob, by a patch, or in
-    transformers' way.
-    """
+    """Whether its activations are recomputed: by the knob, by a patch, or in transformers' way."""
     forward = vars(module).get("forward")
     wrapped = isinstance(forward, functools.partial) and _recomputes(forward.func)
     return wrapped or getattr(module, "gradient_checkpointing", False) is True

@@ -30,9 +30,7 @@ _INSTALLED = re.compile(r".*/(?:site|dist)-packages/")
 
 
 def framework_of(places: Places) -> str:
-    """The framework in whose files the loop of `places` runs, "" for a loop of the program's
-    own.
-    """
+    """The framework in whose files the loop of `places` runs, "" for a loop of the program's."""
     loop = (places.loader, places.forward, places.backward, places.step, places.zero_grad)
     paths = {place.path for place in loop if isinstance(place, Place)}
     names = set(map(framework_at, paths))
@@ -51,7 +49,5 @@ def is_installed(path: str) -> bool:
 
 
 def short_path(path: str) -> str:
-    """An installed library's file as its library has it ("timm/data/loader.py"); others as they
-    are.
-    """
+    """An installed library's file as its library has it ("timm/data/loader.py"); others' as is."""
     return _INSTALLED.sub("", path)

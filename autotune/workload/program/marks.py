@@ -75,18 +75,12 @@ def _mark(number: int, first: ast.stmt) -> ast.stmt:
 
 def _with_marks(block: list[ast.stmt], marks: Mapping[ast.stmt, ast.stmt]) -> Iterator[ast.stmt]:
     for statement in block:
+        own = [marks[statement]] if statement in marks else []
         match statement:
-            case ast.Expr(
-                value=ast.Constant(value=str())
-            ):  # what a function says of itself is first
-                yield from (statement, *_of(statement, marks))
+            case ast.Expr(value=ast.Constant(value=str())):  # what a function says of itself
+                yield from (statement, *own)
             case _:
-                yield from (*_of(statement, marks), statement)
-
-
-def _of(statement: ast.stmt, marks: Mapping[ast.stmt, ast.stmt]) -> tuple[ast.stmt, ...]:
-    mark = marks.get(statement)
-    return (mark,) if mark else ()
+                yield from (*own, statement)
 
 
 class Marking:

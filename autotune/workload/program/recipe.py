@@ -29,17 +29,12 @@ _LITERALS = (ast.Constant, ast.List, ast.Dict, ast.Tuple, ast.Set, ast.JoinedStr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeFacts:
-    """What a recipe was read to be, without running it.
+    """What a recipe was read to be, without running it."""
 
-    Attributes:
-        offers: names of `PARAMETERS` that it defines, and "BATCH_SIZE" where it does.
-        names: every name of its module, and what binds it: an import written out, "" for all else.
-        uses_numpy: it imports numpy, so numpy's random numbers are part of its training.
-    """
-
-    offers: frozenset[str]
+    offers: frozenset[str]  # names of `PARAMETERS` that it defines, and "BATCH_SIZE"
+    # Every name of its module, and what binds it: an import written out, "" for all else.
     names: Mapping[str, frozenset[str]]
-    uses_numpy: bool
+    uses_numpy: bool  # it imports numpy, whose random numbers are part of its training then
 
 
 def inspect_recipe(source: str, path: str) -> RecipeFacts:
@@ -75,18 +70,15 @@ def standalone_program(recipe_source: str, module_name: str, path: str) -> str:
     """The recipe with a plain training program below it, which runs without autotune.
 
     The recipe's text is kept as it is, without its `if __name__ == "__main__":` block. Names of the
-    program that the recipe has taken are given another name.
-
-    Args:
-        recipe_source: the recipe's text.
-        module_name: what the program calls the recipe in its help.
-        path: the recipe's file, for messages.
+    program that the recipe has taken are given another name; it calls the recipe `module_name` in
+    its help. `path` is for messages.
 
     Raises:
         UsageError: as `inspect_recipe`.
     """
     facts = inspect_recipe(recipe_source, path)
-    program = _needed_part(_template().replace("RECIPE", module_name), facts)
+    text = resources.files(__package__).joinpath("training_program.py").read_text("utf-8")
+    program = _needed_part(_DASHES.split(text)[1].replace("RECIPE", module_name), facts)
     program = _without_collisions(_without_repeated_imports(program, facts), facts)
     recipe = _without_main_block(recipe_source).rstrip()
     text = f"\n\n\n# The training program.\n{program}"
@@ -153,11 +145,6 @@ def _imports_numpy(node: ast.AST) -> bool:
     if isinstance(node, ast.Import):
         return any(alias.name.partition(".")[0] == "numpy" for alias in node.names)
     return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "numpy"
-
-
-def _template() -> str:
-    text = resources.files(__package__).joinpath("training_program.py").read_text("utf-8")
-    return _DASHES.split(text)[1]
 
 
 def _needed_part(template: str, facts: RecipeFacts) -> str:

@@ -19,20 +19,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A script to run: `path` is what it believes to be its file, `sources` replace the text of
-    files by path.
+    """A script to run."""
 
-    `arguments` are its `sys.argv[1:]`, `directory` its working directory. `module` is its dotted
-    name where it is run as `python -m` runs it, "" where it is a script. Where it is `marked`, it
-    is looked at which blocks of `sources` it comes to.
-    """
-
-    path: str
-    module: str = ""
-    arguments: tuple[str, ...] = ()
+    path: str  # what it believes to be its file
+    module: str = ""  # its dotted name where it is run as `python -m` runs it
+    arguments: tuple[str, ...] = ()  # its `sys.argv[1:]`
     directory: str = "."
-    sources: Mapping[str, str] = field(default_factory=dict)
-    marked: bool = False
+    sources: Mapping[str, str] = field(default_factory=dict)  # that replace the text of files
+    marked: bool = False  # it is looked at which blocks of `sources` it comes to
 
 
 def run_script(program: Program, code: Mapping[str, ast.Module] | None = None) -> None:
@@ -74,9 +68,7 @@ def import_root(path: str, module: str = "") -> str:
 
 
 def seed_everything(seed: int) -> None:
-    """Start every random stream that the program may use from `seed`; a program that seeds itself
-    still does.
-    """
+    """Start every random stream that a program may use from `seed`; it may seed them itself."""
     import torch
 
     random.seed(seed)

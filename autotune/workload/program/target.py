@@ -1,6 +1,4 @@
-"""What the user named: a script or a recipe module, with its arguments, and the text of its
-files.
-"""
+"""What the user named: a script or a recipe module, its arguments, and the text of its files."""
 
 import hashlib
 import importlib.util
@@ -36,29 +34,17 @@ SCRIPT, RECIPE, OBJECTS = "script", "recipe", "objects"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A training program by its file.
+    """A training program by its file."""
 
-    Attributes:
-        kind: "script", "recipe" or "objects".
-        path: absolute path of the file; "" for objects.
-        arguments: what is passed to the program.
-        module: the dotted name of a file that is part of a package, and run as `python -m` would.
-        source: the text of the file as it is.
-        program_source: the text that is run; for a recipe the standalone program written for it.
-        directory: the program's working directory.
-        objects: the pickled function that trains in place of a script.
-        files: that the code of the objects is in, as tracebacks name them.
-    """
-
-    kind: str
-    path: str
-    module: str = ""
+    kind: str  # "script", "recipe" or "objects"
+    path: str  # absolute; "" for objects
+    module: str = ""  # the dotted name of a file in a package that is run as `python -m` would
     arguments: tuple[str, ...] = ()
-    source: str = ""
-    program_source: str = ""
-    directory: str = ""
-    objects: bytes = b""
-    files: tuple[str, ...] = ()
+    source: str = ""  # the text of the file as it is
+    program_source: str = ""  # that is run; for a recipe the standalone program written for it
+    directory: str = ""  # the program's working directory
+    objects: bytes = b""  # the pickled function that trains in place of a script
+    files: tuple[str, ...] = ()  # that the code of the objects is in, as tracebacks name them
 
     @property
     def name(self) -> str:
@@ -90,9 +76,7 @@ class Target:
         return next(roots, Path(import_root(self.path, self.module)))
 
     def program(self, sources: dict[str, str] | None = None, *, marked: bool = False) -> Program:
-        """The program to run, with the text of `sources` (by path) in place of its files' own,
-        `marked` or not.
-        """
+        """The program to run, with the text of `sources` for its files' own, `marked` or not."""
         texts = {self.path: self.program_source} if self.kind == RECIPE else {}
         endless = self.kind == RECIPE and not any(
             argument.startswith("--epochs") for argument in self.arguments
@@ -173,8 +157,9 @@ def load_target(path: str | os.PathLike[str], arguments: Sequence[str] = ()) -> 
     except SyntaxError as error:
         line = f" line {error.lineno}" if error.lineno else ""
         python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+        text = (error.text or "").strip()
         raise UsageError(
-            f"{path}{line} is not {python}: {error.msg}{_shown(error.text)}",
+            f"{path}{line} is not {python}: {error.msg}" + (f"\n  {text}" if text else ""),
             "name a program that this Python runs; one for an older Python has to be brought up to "
             "date first",
         ) from None
@@ -221,10 +206,6 @@ def _roots(package: str) -> Iterator[Path]:
         spec = importlib.util.find_spec(package)
         for place in (spec.submodule_search_locations or ()) if spec else ():
             yield Path(place).parent
-
-
-def _shown(line: str | None) -> str:
-    return f"\n  {line.strip()}" if line and line.strip() else ""
 
 
 def _module(file: Path, source: str) -> str:

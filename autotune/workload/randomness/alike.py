@@ -12,14 +12,18 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import torch
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
-from autotune.workload.randomness.stillness import Order, seed_order, seeded_fetch
-from autotune.workload.randomness.streams import kept_random_state
+from autotune.workload.randomness.stillness import (
+    Order,
+    by_one_thread,
+    kept_random_state,
+    seed_order,
+    seeded_fetch,
+)
 
 _SEED = 0
 
@@ -29,7 +33,7 @@ def install(live: Live) -> None:
     each batch that the program is given.
     """
     reading = _Reading()
-    live.patch(_MapDatasetFetcher, "fetch", _by_one_thread(seeded_fetch(_SEED), reading))
+    live.patch(_MapDatasetFetcher, "fetch", _counted(seeded_fetch(_SEED), reading))
     _install_order(live, reading)
     _install_next(live, reading)
 
@@ -43,18 +47,14 @@ class _Reading:
     depth: int = 0
 
 
-def _by_one_thread(fetch: Callable[..., Any], reading: _Reading) -> Callable[..., Any]:
-    """As workers read: another number of threads rounds sums differently."""
-
+def _counted(fetch: Callable[..., Any], reading: _Reading) -> Callable[..., Any]:
     def fetched(self: Any, index: Any) -> Any:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
         reading.depth += 1
         try:
-            return fetch(self, index)
+            with by_one_thread():
+                return fetch(self, index)
         finally:
             reading.depth -= 1
-            torch.set_num_threads(threads)
 
     return fetched
 

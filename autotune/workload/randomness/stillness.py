@@ -5,8 +5,10 @@ of the same distribution. Here every batch is read from the same state of the ra
 wherever it is read.
 """
 
+import random
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -14,19 +16,45 @@ from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from autotune.workload.program.script import seed_everything
-from autotune.workload.randomness.streams import kept_random_state, random_state, set_random_state
+from autotune.workload.system.attributes import replaced
 
 _fetch: Any = _MapDatasetFetcher.fetch
 _END: Any = object()
 
 
-class StillWorker:
-    """A loader's `worker_init_fn` whose worker reads as `still` does; may travel to other
-    processes.
+State = tuple[Any, torch.Tensor, Any]
 
-    Args:
-        own: the loader's own function, called first.
-        seed: what the random streams start from.
+
+def random_state() -> State:
+    """Where Python's, torch's and numpy's streams are; numpy's only where the program uses it."""
+    numpy: Any = sys.modules.get("numpy")
+    numpys = numpy.random.get_state() if numpy is not None else None
+    return random.getstate(), torch.get_rng_state(), numpys
+
+
+def set_random_state(state: State) -> None:
+    """Go on from there."""
+    python, own, numpys = state
+    random.setstate(python)
+    torch.set_rng_state(own)
+    if numpys is not None:
+        numpy: Any = sys.modules["numpy"]
+        numpy.random.set_state(numpys)
+
+
+@contextmanager
+def kept_random_state() -> Iterator[None]:
+    """What is drawn inside is not used up."""
+    before = random_state()
+    try:
+        yield
+    finally:
+        set_random_state(before)
+
+
+class StillWorker:
+    """A loader's `worker_init_fn` that calls its `own` and has the worker read as `still` does; may
+    travel to other processes.
     """
 
     def __init__(self, own: Callable[[int], None] | None, seed: int) -> None:
@@ -46,24 +74,28 @@ def still(loader: "DataLoader[Any]", seed: int) -> Iterator[None]:
     """Read batches of `loader` from random streams that start from `seed`: each batch of a
     map-style dataset, and each worker of an iterable one. Iterators have to be made inside.
     """
-    own = loader.worker_init_fn
+    with ExitStack() as stack:
+        own = loader.worker_init_fn
+        stack.enter_context(replaced(loader, worker_init_fn=StillWorker(own, seed)))
+        if loader.num_workers == 0 and not isinstance(loader.dataset, IterableDataset):
+            stack.enter_context(replaced(_MapDatasetFetcher, fetch=seeded_fetch(seed)))
+            stack.enter_context(by_one_thread())
+        yield
+
+
+@contextmanager
+def by_one_thread() -> Iterator[None]:
+    """As workers read: another number of threads rounds sums differently."""
     threads = torch.get_num_threads()
-    loader.worker_init_fn = StillWorker(own, seed)
-    if loader.num_workers == 0 and not isinstance(loader.dataset, IterableDataset):
-        _MapDatasetFetcher.fetch = seeded_fetch(seed)  # type: ignore[method-assign]
-        torch.set_num_threads(1)  # as workers have: another number rounds sums differently
+    torch.set_num_threads(1)
     try:
         yield
     finally:
-        _MapDatasetFetcher.fetch = _fetch  # type: ignore[method-assign]
         torch.set_num_threads(threads)
-        loader.worker_init_fn = own
 
 
 def seed_order(loader: "DataLoader[Any]", seed: int) -> None:
-    """Let the next iteration of `loader` begin from `seed`, its sampler's own generators
-    included.
-    """
+    """Let the next iteration of `loader` begin from `seed`, with its sampler's own generators."""
     seed_everything(seed)
     batch_sampler = loader.batch_sampler
     for owner in (loader, loader.sampler, batch_sampler, getattr(batch_sampler, "sampler", None)):
@@ -72,18 +104,13 @@ def seed_order(loader: "DataLoader[Any]", seed: int) -> None:
             generator.manual_seed(seed)
 
 
-@contextmanager
-def ordered(loader: Any, seed: int) -> Iterator[None]:
+def ordered(loader: Any, seed: int) -> AbstractContextManager[None]:
     """Let iterations of `loader` choose their samples by random numbers that start from `seed`, and
     that nothing else draws from.
     """
     name = "batch_sampler" if loader._auto_collation else "sampler"
-    own = vars(loader)[name]
-    vars(loader)[name] = Order(own, lambda: seed_order(loader, seed))  # setattr() is refused
-    try:
-        yield
-    finally:
-        vars(loader)[name] = own
+    order = Order(vars(loader)[name], lambda: seed_order(loader, seed))
+    return replaced(loader, **{name: order})
 
 
 class Order:

@@ -1,6 +1,4 @@
-"""The user's functions: those that run when an object is asked for samples, the names in their
-code, and their files.
-"""
+"""The user's functions that run when samples are asked for, the names in them, and their files."""
 
 import dis
 import functools
@@ -44,12 +42,9 @@ def is_users(path: str) -> bool:
 
 
 def asked(kind: type) -> list[Function]:
-    """The user's functions that run when an object of `kind` is asked for samples, as far as their
-    names tell.
-    """
-    return called_by(
-        [function_of(inspect.getattr_static(kind, name, None)) for name in ENTRIES], kind
-    )
+    """The user's functions that run when a `kind` is asked for samples, as far as names tell."""
+    methods = (inspect.getattr_static(kind, name, None) for name in ENTRIES)
+    return called_by([*map(function_of, methods)], kind)
 
 
 def is_asked(kind: type) -> bool:
@@ -134,9 +129,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 @functools.cache
 def _loaded(code: CodeType) -> frozenset[tuple[str, str]]:
-    """What `code` loads by name, or sets elsewhere: "ATTR", "GLOBAL" and the like, and the
-    name.
-    """
+    """What `code` loads by name, or sets elsewhere: "ATTR", "GLOBAL" or the like, and the name."""
     return frozenset(
         (each.opname.rpartition("_")[2], str(each.argval))
         for each in dis.get_instructions(code)

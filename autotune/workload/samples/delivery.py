@@ -44,42 +44,25 @@ class Holding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftAttribute:
-    """An attribute that making a batch sets, or what it holds.
-
-    Attributes:
-        name: its own.
-        kinds: names of its object's class, and of the user's that this one derives from.
-        known_as: names of its object where it was found: "collate_fn", "transform".
-        collates: a method of its object makes the batches, as one of a trainer's may.
-        chooses: it is what chooses samples that sets it, in the process that trains.
-        steers: making a batch reads it for more than to count it on.
-    """
+    """An attribute that making a batch sets, or what it holds."""
 
     name: str
-    kinds: tuple[str, ...]
-    known_as: frozenset[str]
-    collates: bool = False
-    chooses: bool = False
-    steers: bool = False
+    kinds: tuple[str, ...]  # names of its object's class, and of the user's that it derives from
+    known_as: frozenset[str]  # names of its object where it was found: "collate_fn", "transform"
+    collates: bool = False  # a method of its object makes the batches, as one of a trainer's may
+    chooses: bool = False  # what chooses samples sets it, in the process that trains
+    steers: bool = False  # making a batch reads it for more than to count it on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftVariable:
-    """A variable that making a batch sets, or what it holds.
-
-    Attributes:
-        name: its own.
-        files: whose variable it is, by the functions that use it.
-        enclosed: it is a function's, not a module's.
-        replaced: it is given another value; otherwise that is changed.
-        by_item: only who reads its items reads what was left there: others look at a log.
-    """
+    """A variable that making a batch sets, or what it holds."""
 
     name: str
-    files: frozenset[str]
-    enclosed: bool = False
-    replaced: bool = False
-    by_item: bool = False
+    files: frozenset[str]  # whose variable it is, by the functions that use it
+    enclosed: bool = False  # it is a function's, not a module's
+    replaced: bool = False  # it is given another value; otherwise that is changed
+    by_item: bool = False  # only who reads its items reads what was left: others look at a log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,53 +78,36 @@ class Left:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What the training loader gave when it was drawn from the start of an epoch.
+    """What the training loader gave when it was drawn from the start of an epoch."""
 
-    Attributes:
-        batches: in the order in which they came.
-        ended: the epoch was over; otherwise more was to come.
-        holdings: what the dataset of the training process holds that processes cannot share, but
-            for connections in the place of which each worker opened its own.
-        moved: open files of the dataset whose position the loader's workers moved.
-        overwritten: a batch of a loader without workers was another once the next one was given:
-            both are in the same memory.
-        asked: file and line where making a sample asks torch for a number that is another in each
-            worker, by the function that gives it, of a loader without workers.
-        kept: digests of what the samples are made from in the training process, before the draw;
-            comparable within one run.
-        numbers: those that are numbers, by name.
-        settings: those that the program may set, under each name that it has for them.
-        set_by_makers: those to which making a batch ever gives another value, by path.
-        learning: the models with weights, optimizers and schedulers by which batches are made or
-            samples chosen, by path.
-        goes_on: what making a sample goes on with, by path, and how (`TAKEN` and its like).
-        streams: the random numbers of the process that its functions draw, Python's and NumPy's.
-        read: what the draw itself changed of it.
-        left: what that is to the rest of the program, where it was asked for.
-        remembered: how much the dataset of a loader without workers keeps, by name, where only that
-            was asked.
-        position: the training's own iteration and how many batches that has given.
-        lasts: of a stream: the steps after which a scheduler of the program (torch's `OneCycleLR`)
-            ends in an error; None where there is none.
-    """
-
-    batches: tuple[Digests, ...]
-    ended: bool
+    batches: tuple[Digests, ...]  # in the order in which they came
+    ended: bool  # the epoch was over; otherwise more was to come
+    # What the dataset of the training process holds that processes cannot share, but for
+    # connections in the place of which each worker opened its own.
     holdings: tuple[Holding, ...] = ()
-    moved: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()  # open files of the dataset whose position the workers moved
+    # A batch of a loader without workers was another once the next one was given: both are in the
+    # same memory.
     overwritten: bool = False
+    # File and line where making a sample asks torch for a number that is another in each worker, by
+    # the function that gives it, of a loader without workers.
     asked: Mapping[str, str] = field(default_factory=dict)
+    # Digests of what the samples are made from in the training process, before the draw; comparable
+    # within one run. And those that are numbers.
     kept: Mapping[str, int] = field(default_factory=dict)
     numbers: Mapping[str, float] = field(default_factory=dict)
-    settings: tuple[Setting, ...] = ()
-    set_by_makers: tuple[str, ...] = ()
+    settings: tuple[Setting, ...] = ()  # that the program may set, under each name of its
+    set_by_makers: tuple[str, ...] = ()  # of those, to which making a batch ever gives a value
+    # Models with weights, optimizers and schedulers by which batches are made or samples chosen.
     learning: tuple[str, ...] = ()
-    goes_on: Mapping[str, str] = field(default_factory=dict)
-    streams: tuple[str, ...] = ()
-    read: tuple[str, ...] = ()
-    left: Left = field(default_factory=Left)
+    goes_on: Mapping[str, str] = field(default_factory=dict)  # what samples go on with, and how
+    streams: tuple[str, ...] = ()  # the process's random numbers that it draws: Python's, NumPy's
+    read: tuple[str, ...] = ()  # what the draw itself changed of what is kept
+    left: Left = field(default_factory=Left)  # what that is to the rest of the program, if asked
+    # How much the dataset of a loader without workers keeps, by name, where only that was asked.
     remembered: Mapping[str, int] = field(default_factory=dict)
-    position: tuple[int, int] = (0, 0)
+    position: tuple[int, int] = (0, 0)  # the training's own iteration, and batches that it gave
+    # Of a stream: the steps after which a scheduler of the program (`OneCycleLR`) ends in an error.
     lasts: int | None = None
 
 

@@ -1,8 +1,10 @@
 """Drawing from the training loader beside the training, to see what it delivers."""
 
+import functools
 import gc
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import CodeType
@@ -16,19 +18,25 @@ from autotune.source.refusals.settings import Setting
 from autotune.workload.conversation import Draw, Unsupported
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
+from autotune.workload.places import calling_place, is_users
 from autotune.workload.randomness.stillness import ordered, seed_order, still
-from autotune.workload.samples.asking import asked_of_torch
-from autotune.workload.samples.delivery import FILE, Delivery, Digests, changed
+from autotune.workload.samples.delivery import (
+    FILE,
+    INITIAL_SEED,
+    NUM_THREADS,
+    Delivery,
+    Digests,
+    changed,
+)
 from autotune.workload.samples.given_out import given_out
-from autotune.workload.samples.going_on import goes_on_with
-from autotune.workload.samples.holdings import holdings, position
+from autotune.workload.samples.going_on import goes_on_with, streams_of
+from autotune.workload.samples.holdings import holdings, position, reopened
 from autotune.workload.samples.leaving import left_behind, noted
 from autotune.workload.samples.of_loader import kept_by_loader, numbers_to_read
 from autotune.workload.samples.remembered import remembered
-from autotune.workload.samples.reopened import reopened
 from autotune.workload.samples.settings import learning, set_by_makers, settings_of
-from autotune.workload.samples.streams import streams_of
 from autotune.workload.seams.loader import draw
+from autotune.workload.system.attributes import replaced
 
 # So many batches are looked at again once the next one is there.
 _HELD = 3
@@ -85,6 +93,33 @@ def _lasts() -> int | None:
     return min((each.total_steps for each in found), default=None)
 
 
+@contextmanager
+def asked_of_torch() -> Iterator[dict[str, str]]:
+    """The first line of the program's that asks for each of these numbers, by its function: the
+    seed that torch's random numbers began with, and how many threads it computes with, where these
+    are several. Each is the same in all of a run, but for workers: they have a seed of their own in
+    every epoch, and one thread.
+    """
+    found: dict[str, str] = {}
+    places = [(torch, INITIAL_SEED), (torch.random, INITIAL_SEED)]
+    places += [(torch, NUM_THREADS)] if torch.get_num_threads() > 1 else []
+    with ExitStack() as stack:
+        for module, name in places:
+            noting = _noting(name, getattr(module, name), found)
+            stack.enter_context(replaced(module, **{name: noting}))
+        yield found
+
+
+def _noting(name: str, own: Callable[[], int], found: dict[str, str]) -> Any:
+    @functools.wraps(own)
+    def asked() -> int:
+        if (at := calling_place()) is not None and is_users(at.path):
+            found.setdefault(name, f"{os.path.basename(at.path)}:{at.line}")
+        return own()
+
+    return asked
+
+
 @dataclass(slots=True)
 class _Drawn:
     """What drawing gave: digests of batches, whether the epoch was over then, whether one was
@@ -104,22 +139,10 @@ def _draw_all(loader: "DataLoader[Any]", command: Draw) -> _Drawn:
         if command.reseed:  # torch draws its workers' from there, and `ordered` from elsewhere
             (loader.generator or torch.default_generator).manual_seed(command.seed + 1)
         if command.here:
-            stack.enter_context(_without_workers(loader))
+            stack.enter_context(replaced(loader, num_workers=0, timeout=0))
         if command.still:
             stack.enter_context(still(loader, command.seed))
         return _draw_some(loader, command)
-
-
-@contextmanager
-def _without_workers(loader: Any) -> Iterator[None]:
-    """Let the process itself read what `loader` gives."""
-    alone = {"num_workers": 0, "timeout": 0}
-    own = {name: vars(loader)[name] for name in alone}
-    vars(loader).update(alone)  # setattr() is refused
-    try:
-        yield
-    finally:
-        vars(loader).update(own)
 
 
 def _draw_some(loader: "DataLoader[Any]", command: Draw) -> _Drawn:

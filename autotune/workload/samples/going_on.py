@@ -1,17 +1,21 @@
 """What the samples of a map-style dataset go on with from one to the next: an iterator that is
-kept, a table that numbers what is new to it, a number that changes. Each worker has a copy of its
-own to go on with.
+kept, a table that numbers what is new to it, a number that changes; and the random numbers of the
+process. Each worker has a copy of its own to go on with.
 
 It is told by what is kept and by the text of the functions that make samples: the first batches
 need not come to it.
 """
 
 import ast
+import dis
 import functools
 import inspect
 import linecache
+import random
+import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -32,6 +36,8 @@ from autotune.workload.samples.of_loader import pieces_to_read
 
 _STEPPING = frozenset(("next", "__next__", "len", "__len__", "pop", "popleft"))
 _ASKED_OTHERWISE = ("seek", "execute", "__getitem__")
+# What the modules make that has random numbers of its own.
+_OF_ITS_OWN = ("Random", "SystemRandom", "default_rng", "RandomState", "Generator", "SeedSequence")
 _METHODS = (MethodType, BuiltinMethodType, type(iter(()).__next__))
 
 
@@ -112,3 +118,45 @@ def _texts(path: str) -> tuple[tuple[int, Function], ...]:
     tree = tree_of("".join(linecache.getlines(path)))
     functions = (each for each in ast.walk(tree) if isinstance(each, Function))
     return tuple((first_line(each), each) for each in functions)
+
+
+def streams_of(loader: Any) -> tuple[str, ...]:
+    """Of Python's ("random") and NumPy's ("numpy.random") those that the functions draw which make
+    a DataLoader's batches.
+    """
+    pieces = pieces_to_read(loader).values()
+    functions = (each for piece in pieces for each in functions_of(piece.value))
+    found = {
+        stream
+        for code, around in functions
+        for name in variables(code) & around.keys()
+        for stream in _drawn(code, name, around[name])
+    }
+    return tuple(sorted(found))
+
+
+def _drawn(code: CodeType, name: str, value: Any) -> Iterator[str]:
+    numpy: Any = sys.modules.get("numpy")
+    owner = getattr(value, "__self__", None)  # of `from random import random`
+    module = value is random and _asks(code, name)
+    if module or owner is _of_module(random.random):
+        yield "random"
+    if numpy is not None:
+        own = owner is _of_module(numpy.random.rand)
+        module = value is numpy.random and _asks(code, name)
+        if own or module or (value is numpy and _asks(code, "random")):
+            yield "numpy.random"
+
+
+def _of_module(function: Any) -> Any:
+    """What draws where a module is asked."""
+    return function.__self__
+
+
+def _asks(code: CodeType, name: str) -> bool:
+    """Whether `code` asks `name` for more than random numbers of its own."""
+    return any(
+        each.argval == name and following.argval not in _OF_ITS_OWN
+        for each, following in pairwise(dis.get_instructions(code))
+        if each.opname.startswith("LOAD_") and following.opname.startswith("LOAD_")
+    )

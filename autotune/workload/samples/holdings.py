@@ -1,17 +1,22 @@
-"""What a dataset holds that worker processes cannot share with the process they come from."""
+"""What a dataset holds that worker processes cannot share with the process they come from, and
+which connections it opens in each of them for itself, though it comes with one into them.
+"""
 
 import io
+import mmap
+import multiprocessing
 import os
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any
 
 import torch
+from torch.utils.data import get_worker_info
 
 from autotune.workload.samples.delivery import (
     CONNECTION,
@@ -23,6 +28,7 @@ from autotune.workload.samples.delivery import (
     Holding,
 )
 from autotune.workload.samples.digests import CONTAINERS, items_of
+from autotune.workload.system.attributes import replaced
 
 # How far into a dataset it is looked, and how many objects: enough for wrapped datasets, their
 # transforms and archives; what lies deeper is data.
@@ -30,13 +36,13 @@ _DEPTH = 4
 _MOST_OBJECTS = 2000
 _MOST_ITEMS = 20
 _LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Condition)
+# Of each connection, as workers have left it after a batch; 0 where none has given any.
+_ANEW, _SHARED = 1, 2
 _ENDING = ("close", "commit", "cursor", "disconnect", "fileno")  # one of these has a connection
 
 
 def holdings(dataset: object) -> list[tuple[Holding, Any]]:
-    """What `dataset` and the objects in it hold that processes cannot share, with the object
-    itself.
-    """
+    """What `dataset` and the objects in it hold that processes cannot share, with the object."""
     found: list[tuple[Holding, Any]] = []
     known: set[int] = set()
     waiting: list[tuple[str, object, int]] = [("dataset", dataset, 0)]
@@ -84,9 +90,7 @@ def _kind_of_talk(value: object) -> str:
 
 
 def _is_at_work(value: Executor | threading.Thread) -> bool:
-    """Whether it has begun: a pool that has not starts threads, or processes, wherever it is used
-    first.
-    """
+    """Whether it has begun: a pool that has not starts its threads wherever it is used first."""
     if isinstance(value, threading.Thread):
         return value.is_alive()
     return bool(getattr(value, "_threads", None) or getattr(value, "_processes", None))
@@ -94,9 +98,8 @@ def _is_at_work(value: Executor | threading.Thread) -> bool:
 
 def _shares_position(file: Any) -> bool:
     try:
-        return (
-            not file.closed and file.readable() and file.seekable() and position(file) is not None
-        )
+        reads = not file.closed and file.readable() and file.seekable()
+        return reads and position(file) is not None
     except (OSError, ValueError):
         return False
 
@@ -111,3 +114,39 @@ def _within(value: object) -> Iterator[tuple[str, object]]:
     else:
         with suppress(Exception):  # its `__dict__` may be computed too
             yield from ((f".{name}", inner) for name, inner in list(vars(value).items()))
+
+
+@contextmanager
+def reopened(loader: Any, held: Sequence[tuple[Holding, Any]]) -> Iterator[set[str]]:
+    """Paths of the connections of `held` in the place of which every worker of `loader` that gives
+    a batch inside has others of its own, or none; they are known at the end.
+    """
+    found = set[str]()
+    connections = [(each.path, value) for each, value in held if each.kind == CONNECTION]
+    context = loader.multiprocessing_context or multiprocessing
+    if not (connections and loader.num_workers and context.get_start_method() == "fork"):
+        yield found
+        return
+    left = mmap.mmap(-1, len(connections))  # shared with all that are forked
+    looking = _Looking(loader.collate_fn, connections, left)
+    with replaced(loader, collate_fn=looking):
+        yield found
+    seen = zip(connections, left[:], strict=True)
+    found.update(path for (path, _), how in seen if how == _ANEW)
+    left.close()
+
+
+class _Looking:
+    """A `collate_fn` that looks what has become of the connections that a worker came with."""
+
+    def __init__(self, own: Any, connections: Sequence[tuple[str, Any]], left: mmap.mmap) -> None:
+        self._own, self._connections, self._left = own, connections, left
+
+    def __call__(self, samples: Any) -> Any:
+        batch = self._own(samples)
+        if (info := get_worker_info()) is not None:
+            has = {each.path: value for each, value in holdings(info.dataset)}
+            for number, (path, value) in enumerate(self._connections):
+                now = _SHARED if has.get(path) is value else _ANEW
+                self._left[number] = max(self._left[number], now)
+        return batch

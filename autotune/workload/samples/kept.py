@@ -134,9 +134,7 @@ class _Settings:
         return True
 
     def more(self, waiting: deque[Piece]) -> bool:
-        """Add to `waiting` what is named in settings and was not followed yet; whether there is
-        any.
-        """
+        """Add to `waiting` what is named in settings and not followed yet; whether there is any."""
         for piece in self._pieces:
             parts = [piece.inside(*part, named=True) for part in self._parts(piece.value)]
             waiting += [each for each in parts if each.path not in self._followed]

@@ -39,12 +39,8 @@ def noted(functions: set[CodeType]) -> Iterator[None]:
 
 
 def left_behind(loader: Any, paths: Sequence[str], makers: set[CodeType]) -> Left:
-    """What the rest of a program could read of `paths`, which making a batch changes.
-
-    Args:
-        loader: the DataLoader.
-        paths: as `kept_by` names them; of what batches are made from, others are passed over.
-        makers: the functions that make batches.
+    """What the rest of a program could read of `paths`, which making a batch by `makers` changes;
+    as `kept_by` names them.
     """
     known = all_pieces(loader)
     pieces = [_whole(known[path]) for path in paths if path in known]
@@ -85,9 +81,7 @@ def _attribute(piece: Piece, collates: object, makers: set[CodeType]) -> LeftAtt
 
 
 def _steers(name: str, makers: set[CodeType]) -> bool:
-    """Whether `makers` read the attribute `name` more often than they set it: each `+= 1` does
-    both.
-    """
+    """Whether `makers` read the attribute more often than they set it: each `+= 1` does both."""
     uses = [each for code in makers for each in dis.get_instructions(code) if each.argval == name]
     read = sum(each.opname == "LOAD_ATTR" for each in uses)
     return read > sum(each.opname == "STORE_ATTR" for each in uses) > 0
@@ -134,8 +128,9 @@ def _variable(piece: Piece, makers: set[CodeType]) -> LeftVariable | None:
         for code in using
         for each in dis.get_instructions(code)
     )
-    filled = isinstance(piece.value, CONTAINERS)
-    if not (replaced or filled or isinstance(piece.value, torch.Tensor) or _is_array(piece.value)):
+    filled, numpy = isinstance(piece.value, CONTAINERS), sys.modules.get("numpy")
+    arrays = (torch.Tensor, *((numpy.ndarray,) if numpy else ()))
+    if not (replaced or filled or isinstance(piece.value, arrays)):
         return None  # what draws random numbers draws others
     return LeftVariable(
         name=name,
@@ -144,8 +139,3 @@ def _variable(piece: Piece, makers: set[CodeType]) -> LeftVariable | None:
         replaced=replaced,
         by_item=filled and not replaced,
     )
-
-
-def _is_array(value: object) -> bool:
-    numpy: Any = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, numpy.ndarray)

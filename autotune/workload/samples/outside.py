@@ -1,6 +1,4 @@
-"""A file of the user's without the functions that make batches, each node with what is around
-it.
-"""
+"""A file of the user's without the functions that make batches, each node with what is round it."""
 
 import ast
 import functools
@@ -54,13 +52,7 @@ class At:
 
 
 class Outside:
-    """What a file has outside the functions that make batches.
-
-    Args:
-        path: of the file.
-        text: its whole text.
-        makers: the lines on which such functions begin.
-    """
+    """What a file has outside the functions that make batches, which begin on lines `makers`."""
 
     def __init__(self, path: Path, text: str, makers: frozenset[int]) -> None:
         tree = tree_of(text)

@@ -95,11 +95,8 @@ def _names(attribute: LeftAttribute, bound: Sequence[Bound]) -> frozenset[str]:
     names |= {last_name(value) for name, value in bound if name in names}  # collate_fn=mix
     while True:
         names -= {"", *_ITSELF}
-        more = {
-            name
-            for name, value in bound
-            if last_name(value) in names or _makes(value, attribute.kinds)
-        }
+        kinds = attribute.kinds
+        more = {name for name, at in bound if last_name(at) in names or _makes(at, kinds)}
         if more <= {*names, "", *_ITSELF}:
             return frozenset(names)
         names |= more

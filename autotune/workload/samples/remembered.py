@@ -110,9 +110,7 @@ def _numbers(table: Mapping[Any, Any]) -> bool:
     first = list(islice(table.items(), _SOME))
     whole = len(first) > 1 and all(type(value) is int for _, value in first)
     names = not any(isinstance(key, int) for key, _ in first)
-    return (
-        whole and names and [at for _, at in first] == [first[0][1] + n for n in range(len(first))]
-    )
+    return whole and names and all(at == first[0][1] + n for n, (_, at) in enumerate(first))
 
 
 def _in_objects(items: Collection[Any]) -> int:

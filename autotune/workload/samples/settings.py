@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import islice
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -42,19 +42,18 @@ Memory = tuple[int, int]  # the address of its first byte, and that behind its l
 def settings_of(loader: Any) -> tuple[Setting, ...]:
     """All that a DataLoader makes batches by, under each name that the program has for it."""
     pieces = list(all_pieces(loader).values())
-    keys = _constants(pieces)
+    codes = _codes(pieces)
+    keys = _texts(codes)
     replaced = (each for piece in pieces for each in (*_replaced(piece, keys), *_methods(piece)))
-    of_environment = _of_environment(pieces)
-    return tuple(dict.fromkeys((*replaced, *_filled(pieces, keys), *of_environment)))
+    return tuple(dict.fromkeys((*replaced, *_filled(pieces, keys), *_of_environment(codes))))
 
 
 def set_by_makers(loader: Any) -> tuple[str, ...]:
     """The paths of what the functions that make batches give another value, ever."""
     pieces = all_pieces(loader)
-    functions = {code for each in pieces.values() for code, _ in functions_of(each.value)}
     named = {
         each.argval
-        for code in functions
+        for code in _codes(pieces.values())
         for each in dis.get_instructions(code)
         if each.opname.startswith("STORE_") and each.opname != "STORE_FAST"
     }
@@ -67,9 +66,8 @@ def learning(loader: Any) -> tuple[str, ...]:
     makes batches or chooses samples by, without the parts of such.
     """
     found = {path for path, each in all_pieces(loader).items() if _learns(each.value)}
-    return tuple(
-        sorted(path for path in found if not any(path.startswith(f"{at}.") for at in found))
-    )
+    parts = {path for path in found if any(path.startswith(f"{at}.") for at in found)}
+    return tuple(sorted(found - parts))
 
 
 def _learns(value: object) -> bool:
@@ -78,7 +76,7 @@ def _learns(value: object) -> bool:
     return isinstance(value, (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler))
 
 
-def _replaced(piece: Piece, keys: set[str]) -> Iterator[Setting]:
+def _replaced(piece: Piece, keys: frozenset[str]) -> Iterator[Setting]:
     """The names by which the program puts something else in the place of `piece`: an attribute of
     an object, a class or a module, a variable, an item of a dict whose key is among `keys`.
     """
@@ -110,21 +108,22 @@ def _methods(piece: Piece) -> Iterator[Setting]:
             yield Setting(path=path, name=name, kinds=_kinds(piece.value))
 
 
-def _of_environment(pieces: Iterable[Piece]) -> Iterator[Setting]:
+def _of_environment(codes: Iterable[CodeType]) -> Iterator[Setting]:
     """The process's environment, where functions that make samples read it, by the texts in them:
     a worker has what it was when it began.
     """
-    codes = {code for piece in pieces for code, _ in functions_of(piece.value)}
-    texts = {
-        text
-        for code in codes
-        if _ENVIRONMENT.intersection(code.co_names)
-        for text in code.co_consts
-        if isinstance(text, str)
-    }
-    if texts:
-        keys = frozenset(texts)
+    keys = _texts(code for code in codes if _ENVIRONMENT.intersection(code.co_names))
+    if keys:
         yield Setting(path="os.environ", name="environ", scope=MODULE, inside=True, keys=keys)
+
+
+def _codes(pieces: Iterable[Piece]) -> set[CodeType]:
+    """Those of the functions that make samples."""
+    return {code for piece in pieces for code, _ in functions_of(piece.value)}
+
+
+def _texts(codes: Iterable[CodeType]) -> frozenset[str]:
+    return frozenset(text for code in codes for text in code.co_consts if isinstance(text, str))
 
 
 def _setters(owner: object, name: str) -> frozenset[str]:
@@ -162,13 +161,7 @@ def _kinds(owner: object) -> tuple[str, ...]:
     return tuple(kind.__name__ for kind in _classes(owner) if is_users_class(kind))
 
 
-def _constants(pieces: Iterable[Piece]) -> set[str]:
-    """The texts in the functions that make samples."""
-    functions = (each for piece in pieces for each in functions_of(piece.value))
-    return {text for code, _ in functions for text in code.co_consts if isinstance(text, str)}
-
-
-def _filled(pieces: Sequence[Piece], keys: set[str]) -> Iterator[Setting]:
+def _filled(pieces: Sequence[Piece], keys: frozenset[str]) -> Iterator[Setting]:
     """The names by which the program knows an array or a container among `pieces`, or an array in
     the same memory: attributes of the user's objects, variables of their modules and of the
     functions that are running.
@@ -197,7 +190,7 @@ class _Wanted:
     names are among `keys`.
     """
 
-    def __init__(self, pieces: Sequence[Piece], keys: set[str]) -> None:
+    def __init__(self, pieces: Sequence[Piece], keys: frozenset[str]) -> None:
         arrays = ((memory_of(each.value), each.path) for each in pieces)
         self._places = list(islice(((at, path) for at, path in arrays if at), _MOST_ARRAYS))
         self._containers = {
@@ -225,11 +218,8 @@ class _Wanted:
 
 
 def _keys_of(value: object) -> frozenset[str]:
-    return (
-        frozenset(key for key in value if isinstance(key, str))
-        if isinstance(value, dict)
-        else frozenset()
-    )
+    keys = value if isinstance(value, dict) else ()
+    return frozenset(key for key in keys if isinstance(key, str))
 
 
 def _sharing(memory: Memory | None, places: Sequence[tuple[Memory, str]]) -> Iterator[str]:

@@ -1,6 +1,4 @@
-"""The backward pass: whose loss it is, how long it takes, and the scaling that micro-batches and
-fp16 need.
-"""
+"""The backward pass: of whose loss, how long, and the scaling that micro-batches and fp16 need."""
 
 import sys
 from types import FrameType
@@ -154,9 +152,7 @@ def _scaled(live: Live, tensors: Any) -> Any:
 
 
 def _install_scaler(live: Live) -> None:
-    """The user's own GradScaler multiplies the loss: remember the loss itself. Any may leave a
-    step out.
-    """
+    """The user's GradScaler multiplies the loss: remember that itself. Any may leave a step out."""
 
     def scale(self: Any, outputs: Any) -> Any:
         if isinstance(outputs, torch.Tensor) and self.is_enabled():

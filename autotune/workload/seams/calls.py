@@ -49,9 +49,7 @@ def _rows(given: Any) -> int:
 
 
 def _note_shape(live: Live, module: nn.Module, args: Any, kwargs: Any) -> torch.Size | None:
-    """Remember the shape of the first tensor that `module` is given, and the numbers; give the
-    shape.
-    """
+    """Remember the shape of the first tensor that `module` is given, and the numbers; the shape."""
     live.outputs.look()
     given = args[0] if args else None
     found = given if isinstance(given, torch.Tensor) else batches.first_tensor(args, kwargs)

@@ -134,8 +134,5 @@ def _follows_training(live: Live, place: Place) -> bool:
     """Whether a loader built there is the training loader, made anew for another epoch."""
     leading = live.leading_loader
     at_its_line = [built for built in live.loaders if built.place == place]
-    return (
-        leading is not None
-        and leading.place == place
-        and all(built.trains for built in at_its_line)
-    )
+    is_there = leading is not None and leading.place == place
+    return is_there and all(built.trains for built in at_its_line)

@@ -1,6 +1,4 @@
-"""Copies from the host to the device: counted, timed, and made non-blocking where the Setup says
-so.
-"""
+"""Copies from the host to the device: counted, timed, and non-blocking where the Setup says so."""
 
 import threading
 from typing import Any
@@ -48,11 +46,10 @@ def _watched(live: Live, name: str) -> Any:
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if not torch.cuda.is_initialized() or (name == "to" and not _names_a_device(args, kwargs)):
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
-        if threading.get_ident() != live.thread:  # in a backward pass, one of autograd's
-            live.copied.aside = live.copied.aside or not live.in_backward
-            return original(self, *args, **kwargs)  # type: ignore[no-any-return]
-        if _is_aside():
-            live.copied.aside = True  # beside the training: none of its time
+        elsewhere = threading.get_ident() != live.thread
+        if elsewhere or _is_aside():  # beside the training: none of its time
+            # In a backward pass another thread is one of autograd's.
+            live.copied.aside |= not (elsewhere and live.in_backward)
             return original(self, *args, **kwargs)  # type: ignore[no-any-return]
         if live.setup.non_blocking and _flag(args) is None:
             kwargs["non_blocking"] = True

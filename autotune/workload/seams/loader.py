@@ -65,8 +65,10 @@ def _mark(live: Live, iterator: Any, loader: Any, built: BuiltLoader) -> None:
     iterator._autotune_batch_size = loader.batch_size
     loader._autotune_begun = iterator._autotune_begun = getattr(loader, "_autotune_begun", 0) + 1
     training = live.fed.iterator()  # none where the program has left its epoch, or ended it
-    if training is not None and loader_of(training) is loader and not _is_over(training, loader):
-        live.plain = False  # the next draw is looked at
+    if training is not None and loader_of(training) is loader:
+        count = length_of(loader)
+        if count is not None and training._num_yielded < count:
+            live.plain = False  # the next draw is looked at
     if loader._iterator is None:
         iterator._autotune_loader = lambda: loader
         return
@@ -75,11 +77,6 @@ def _mark(live: Live, iterator: Any, loader: Any, built: BuiltLoader) -> None:
         if other.place == built.place:
             other.kept = None
     built.kept = loader
-
-
-def _is_over(iterator: Any, loader: Any) -> bool:
-    count = length_of(loader)
-    return count is None or iterator._num_yielded >= count
 
 
 def _note_epoch(live: Live, loader: Any, *, trains: bool, waits: bool) -> None:

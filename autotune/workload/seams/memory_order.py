@@ -13,9 +13,7 @@ from autotune.workload.program.framework import is_installed
 
 
 def install(live: Live) -> None:
-    """Stop the program where its own code reads one that is channels last by strides; libraries
-    know how.
-    """
+    """Stop the program where its own code reads one that is channels last; libraries know how."""
     for owner in (torch.Tensor, torch):
         live.patch(owner, "as_strided", _refusing(owner.as_strided))
 

@@ -18,7 +18,7 @@ from torch import nn
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
 from autotune.workload.parts.outputs import in_float32
-from autotune.workload.randomness.nudging import nudge
+from autotune.workload.randomness.others import nudge
 from autotune.workload.seams import autocast, compiling
 from autotune.workload.seams.calls import note_for_good, note_training
 
@@ -35,14 +35,10 @@ _NO_BACKWARD = -1  # the id that torch gives where no backward pass is running
 class Hook(functools.partial[Any]):
     """A call of one module, which its copies do not have: not every class of modules leaves out
     the attribute that it is in when it is copied or pickled (recurrent ones, DDP).
-
-    Attributes:
-        autotune_inner: what it stands for.
-        autotune_original: what the module had there itself.
     """
 
-    autotune_inner: Any
-    autotune_original: Any
+    autotune_inner: Any  # what it stands for
+    autotune_original: Any  # what the module had there itself
 
     def __deepcopy__(self, _: Any) -> None:
         return None
@@ -109,7 +105,7 @@ def _is_handed_models(module: nn.Module, given: tuple[Any, ...]) -> bool:
 def _looks(live: Live) -> bool:
     """Whether modules are still looked for."""
     goes_on = live.discovering or live.models.made_anew
-    return bool(goes_on and live.restore and not live.elsewhere)
+    return bool(goes_on and live.patches and not live.elsewhere)
 
 
 def _passing(live: Live) -> Any:

@@ -1,6 +1,4 @@
-"""The optimizer: built as the Setup says, its step timed, and the beat that everything is counted
-by.
-"""
+"""The optimizer: built as the Setup says, its step timed, and the beat that all is counted by."""
 
 import functools
 import weakref
@@ -10,7 +8,7 @@ import torch
 from torch import nn
 
 from autotune.workload.live import Live
-from autotune.workload.parts.optimizer import set_implementation
+from autotune.workload.parts.optimizer import set_implementation, weights_of
 from autotune.workload.places import calling_place, users_place
 from autotune.workload.program.framework import is_installed
 from autotune.workload.seams import autocast, model, samples
@@ -28,8 +26,7 @@ def install(live: Live) -> None:
     _install_build(live)
     _install_zero_grad(live)
     if live.setup.micro_batches > 1:
-        _install_clipping(live)
-        _install_schedulers(live)
+        _install_skipping(live)
 
 
 def _install_build(live: Live) -> None:
@@ -114,9 +111,8 @@ def _any_step(live: Live) -> Any:
         elif live.backwards == live.backwards_before:
             _note_own_gradients(live, self)
         if live.leader is None or live.discovering:
-            leading.lead(
-                live, self, closure=bool((args and callable(args[0])) or kwargs.get("closure"))
-            )
+            closure = bool((args and callable(args[0])) or kwargs.get("closure"))
+            leading.lead(live, self, closure=closure)
         update = type(self).step
         if live.scaler is not None:
             update = live.scaler.step
@@ -149,15 +145,10 @@ def _is_idle(live: Live, optimizer: Any, closure: Any) -> bool:
     """
     if closure or live.leader or live.backwards or optimizer in live.idle:
         return False
-    if _has_data(live) and _has_gradients(optimizer):
+    if _has_data(live) and any(each.grad is not None for each in weights_of(optimizer)):
         return False
     live.idle.add(optimizer)
     return True
-
-
-def _has_gradients(optimizer: Any) -> bool:
-    parameters = (each for group in optimizer.param_groups for each in group["params"])
-    return any(each.grad is not None for each in parameters)
 
 
 def _has_data(live: Live) -> bool:
@@ -210,9 +201,7 @@ def step_without_optimizer(live: Live) -> None:
 
 
 def step_by_own_gradients(live: Live, loss: torch.Tensor | None) -> None:
-    """A program that takes the gradients of a loss itself too (`torch.autograd.grad`): every such
-    call is a step.
-    """
+    """A program that takes a loss's gradients itself too (`autograd.grad`): each call is a step."""
     if loss is None or live.optimizers or live.backwards or not _has_data(live):
         return
     live.derivations += 1
@@ -249,28 +238,23 @@ def _zero_grad(live: Live, owner: Any) -> Any:
     return zero_grad
 
 
-def _install_clipping(live: Live) -> None:
-    """Gradients of a batch that is not complete are not clipped."""
+def _install_skipping(live: Live) -> None:
+    """Gradients of a batch that is not complete are not clipped, and a scheduler that is stepped
+    per batch steps with the optimizer.
+    """
+
+    def skipping(original: Any, instead: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return instead() if live.group_open else original(*args, **kwargs)
+
+        return call
+
     for name in ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_"):
-        original = getattr(nn.utils, name)
-
-        def clip(*args: Any, _original: Any = original, **kwargs: Any) -> Any:
-            return torch.zeros(()) if live.group_open else _original(*args, **kwargs)
-
-        live.patch(nn.utils, name, clip)
-
-
-def _install_schedulers(live: Live) -> None:
-    """A scheduler that is stepped per batch steps with the optimizer."""
+        live.patch(nn.utils, name, skipping(getattr(nn.utils, name), lambda: torch.zeros(())))
     root: type[Any] = torch.optim.lr_scheduler.LRScheduler
     for kind in (root, *_all_subclasses(root)):
-        if "step" not in vars(kind):
-            continue
-
-        def step(self: Any, *args: Any, _original: Any = kind.step, **kwargs: Any) -> Any:
-            return None if live.group_open else _original(self, *args, **kwargs)
-
-        live.patch(kind, "step", step)
+        if "step" in vars(kind):
+            live.patch(kind, "step", skipping(kind.step, lambda: None))
 
 
 def _all_subclasses(kind: type[Any]) -> set[type[Any]]:

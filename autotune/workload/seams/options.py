@@ -5,7 +5,7 @@ from typing import Any
 
 from autotune.source.standing import PLAIN, OptionValue
 from autotune.workload.live import Live
-from autotune.workload.written import Written
+from autotune.workload.standing import Written
 
 # What was parsed, and of which options only some values may be chosen: of another text it is asked
 # whether the program has it itself, for it may be a password.

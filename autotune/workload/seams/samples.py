@@ -127,9 +127,7 @@ def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _of_last_iterators(drawn: list[Drawn]) -> list[Drawn]:
-    """What was drawn last of each loader: it may be gone through before it trains, for the
-    statistics of its data.
-    """
+    """What was drawn last of each loader: one may be gone through before, for its statistics."""
     last = {id(built): its_loader for built, its_loader, _ in drawn}
     return [each for each in drawn if each[1] is last[id(each[0])]]
 

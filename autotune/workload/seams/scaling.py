@@ -13,6 +13,7 @@ import torch
 from torch.amp.grad_scaler import OptState
 
 from autotune.workload.live import Live
+from autotune.workload.parts.optimizer import weights_of
 
 _scale = torch.amp.GradScaler.scale
 
@@ -93,9 +94,8 @@ class Scaler:
     def _with_gradients(self) -> list[torch.Tensor]:
         """The parameters of all optimizers that have gradients, one for each of these."""
         known = (each() for each in self._live.optimizers)
-        groups = (group for each in known if each is not None for group in each.param_groups)
-        parameters = (each for group in groups for each in group["params"] if each.grad is not None)
-        return list({id(each.grad): each for each in parameters}.values())
+        weights = (weight for each in known if each is not None for weight in weights_of(each))
+        return list({id(each.grad): each for each in weights if each.grad is not None}.values())
 
 
 def _version(parameter: torch.Tensor) -> int:

@@ -1,35 +1,25 @@
 """The beat of a run as the seams give it: a Pace times it, Steps only count it."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
-from autotune.workload.steps.strays import Strays
-from autotune.workload.window import AS_IS
+from autotune.workload.steps.passes import Strays
 
 
-class Beat(Protocol):
-    """What the seams report to; see `workload.pace.Pace`."""
+class Beat:
+    """What the seams report to; this passes most of it by, as for steps that nobody times."""
 
     steps: int
     samples: int
     pending_samples: int
     strays: Strays
-
-    @property
-    def wants_loss(self) -> bool:
-        """Whether the current step's loss is to be added."""
-
-    @property
-    def mode(self) -> str:
-        """How the loop is to be fed now."""
-
-    @property
-    def away(self) -> bool:
-        """Whether the program is at something that is not training."""
+    wants_loss: bool  # the current step's loss is to be added
+    away: bool  # the program is at something that is not training
 
     @property
     def is_left_out(self) -> bool:
         """Whether what the program does now is none of its steps' time."""
+        return self.away
 
     def leave_training(self, since: float | None = None) -> None:
         """The program has begun something that is not training."""
@@ -39,6 +29,7 @@ class Beat(Protocol):
 
     def aside(self, look: Callable[[], Any]) -> Any:
         """Look at something, and give what was found: the time is none of the step's."""
+        return look()
 
     def add_loss(self, loss: object, weight: float = 1.0) -> None:
         """Count `loss` towards the current step's, the mean of one with several numbers."""
@@ -67,16 +58,12 @@ class Beat(Protocol):
         """The program has gone on to another training loop."""
 
 
-class Steps:
-    """Steps of a run that nobody times.
-
-    Args:
-        after: so many steps, `then` is called, and again so many after the training has changed.
-        then: what is to be done then; whether this is the first time.
+class Steps(Beat):
+    """Steps of a run that nobody times, and whose losses nobody reads. After so many `then` is
+    called, told whether for the first time; and again so many after the training has changed.
     """
 
-    mode = AS_IS
-    away = is_left_out = wants_loss = False
+    away = wants_loss = False
 
     def __init__(self, *, after: int, then: Callable[[bool], None]) -> None:
         self.steps = 0
@@ -88,7 +75,6 @@ class Steps:
         self._looked = False
 
     def step(self) -> None:
-        """See `Beat`."""
         self.steps += 1
         self.samples += self.pending_samples
         self.pending_samples = 0
@@ -96,36 +82,10 @@ class Steps:
             first, self._looked = not self._looked, True
             self._then(first)
 
-    def leave_out_step(self) -> None:
-        """No loss is kept."""
-
-    def leave_training(self, since: float | None = None) -> None:
-        """Nothing is timed."""
-
-    def enter_training(self) -> None:
-        """Nothing is timed."""
-
-    def aside(self, look: Callable[[], Any]) -> Any:
-        """Nothing is timed."""
-        return look()
-
-    def add_loss(self, loss: object, weight: float = 1.0) -> None:
-        """No loss is kept."""
-
-    def add_overflows(self, found: Iterable[Any]) -> None:
-        """Nobody reads them."""
-
     def pass_over(self) -> None:
-        """Its samples do not count."""
         self.pending_samples = 0
 
-    def end(self, exit_code: int = 0) -> None:
-        """Nobody waits for it."""
-
     def look_again(self) -> None:
-        """See `Beat`. A look that is still to come is not put off: training may change for ever."""
+        """A look that is still to come is not put off: training may change for ever."""
         if self.steps >= self._at:
             self._at = self.steps + self._after
-
-    def end_loop(self) -> None:
-        """Nobody compares the two."""

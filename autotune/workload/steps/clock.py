@@ -50,13 +50,13 @@ class Untimed:
     def __init__(self) -> None:
         self._device: torch.device | None = None
 
-    def timed(self, _: str) -> Callable[..., Any]:
+    def timed(self, _: str, /) -> Callable[..., Any]:
         return operator.call
 
-    def take_back(self, _: str, count: int = 1, *, but: int = 0) -> None:
+    def take_back(self, _: str, /, count: int = 1, *, but: int = 0) -> None:
         """There is none."""
 
-    def is_open(self, _: str) -> bool:
+    def is_open(self, _: str, /) -> bool:
         return False
 
     def follow(self, device: "torch.device") -> None:
@@ -148,17 +148,13 @@ class _Spans:
             if not ends:
                 self._open.append(phase)
             elif phase in self._open:  # another thread's span may have been in between
-                del self._open[_last(self._open, phase)]
+                del self._open[len(self._open) - 1 - self._open[::-1].index(phase)]  # the last
             self._since = moment
 
 
 def _by_the_host(noted: tuple[Any, bool, str]) -> tuple[float, bool]:
     moment, ends, _ = noted
     return (moment[0] if isinstance(moment, tuple) else moment), ends
-
-
-def _last(phases: list[str], phase: str) -> int:
-    return len(phases) - 1 - phases[::-1].index(phase)
 
 
 class HostClock:

@@ -6,54 +6,37 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autotune.workload.inspect import describe_loader, described_again
-from autotune.workload.loading.built import Source
+from autotune.workload.loading.built import Source, nothing
 from autotune.workload.seen import SeenLoader
-
-
-def _nothing() -> None:
-    """What is there no more, or not yet."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Fed:
-    """What the steps of a run were fed.
+    """What the steps of a run were fed."""
 
-    Attributes:
-        iterator: that the last batch of the training loader came from, while the program has it:
-            its workers end with a loop that is left.
-        loader: that is its; None where it is gone.
-        keeps: the loader stays when the program has let go of it, and with it its dataset, to be
-            drained; for runs that are not held against the program as it is.
-        described: the loader when it was gone through last, where it is not kept.
-        kept: some step trained on what was drawn before: with another batch, or for an earlier
-            epoch, and kept (a list of batches, `itertools.cycle`).
-        gradless: loaders whose batches were drawn without gradients in the first steps.
-        drawing: a batch is being drawn by the thread that trains: modules that are called meanwhile
-            are transforms.
-        own_threads: how many the program computes with, while one is asked for instead.
-        own_blas_threads: the same of NumPy's linear algebra.
-        miscounted: samples that the first step, which is of no window, was counted too many for:
-            those of batches that were drawn before it and are trained on later, or never.
-        for_others: samples of the last backward passes of this step that an optimizer beside the
-            leading one stepped after, in a program without a loader: most likely the same batch
-            again, for an actor or a generator. They count where the leading one has no other pass.
-        in_pieces: batches are trained a part at a time, with a step on each.
-        largest: batches that were found to be large, and are to be trained on.
-    """
-
-    iterator: Callable[[], Any] = _nothing
-    loader: Callable[[], Any] = _nothing
+    # That the last batch of the training loader came from, while the program has it: its workers
+    # end with a loop that is left. And the loader that is its; None where it is gone.
+    iterator: Callable[[], Any] = nothing
+    loader: Callable[[], Any] = nothing
+    # The loader stays when the program has let go of it, and with it its dataset, to be drained;
+    # for runs that are not held against the program as it is.
     keeps: bool = False
-    described: SeenLoader | None = None
+    described: SeenLoader | None = None  # as it was gone through last, where it is not kept
+    # Some step trained on what was drawn before: with another batch, or for an earlier epoch, and
+    # kept (a list of batches, `itertools.cycle`).
     kept: bool = False
-    gradless: set[Source] = field(default_factory=set)
-    drawing: bool = False
-    own_threads: int | None = None
-    own_blas_threads: int | None = None
+    gradless: set[Source] = field(default_factory=set)  # loaders: so in the first steps
+    drawing: bool = False  # by the thread that trains: modules called meanwhile are transforms
+    own_threads: dict[str, int] = field(default_factory=dict)  # by the mode that has one instead
+    # Samples that the first step, which is of no window, was counted too many for: those of batches
+    # that were drawn before it and are trained on later, or never.
     miscounted: int = 0
+    # Samples of the last backward passes of this step that an optimizer beside the leading one
+    # stepped after, in a program without a loader: most likely the same batch again, for an actor
+    # or a generator. They count where the leading one has no other pass.
     for_others: int = 0
-    in_pieces: bool = False
-    largest: list[Any] = field(default_factory=list)
+    in_pieces: bool = False  # batches are trained a part at a time, with a step on each
+    largest: list[Any] = field(default_factory=list)  # batches that are to be trained on
     _began: bool = False  # a step is complete
     _passes: int = 0  # backward passes of this step that had a batch drawn for them
     _usually: int = 1
@@ -78,7 +61,7 @@ class Fed:
 
     def let_go(self) -> None:
         """The training loader is not needed any more."""
-        self.iterator = self.loader = _nothing
+        self.iterator = self.loader = nothing
         self.described = None
 
     def draw(self, batches: list[int]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader
 
+from autotune.workload import window
 from autotune.workload.live import Live
 from autotune.workload.loading import batches
 from autotune.workload.seams import anomaly
@@ -14,38 +15,28 @@ from autotune.workload.steps.rehearsal import rehearse
 from autotune.workload.steps.replayed import Replayed
 from autotune.workload.system.blas import blas_threads, limit_blas_threads
 from autotune.workload.system.memory import reset_peak
-from autotune.workload.window import (
-    AS_IS,
-    LARGEST,
-    NO_ANOMALY,
-    ONE_BLAS_THREAD,
-    ONE_THREAD,
-    REHEARSE,
-    REPLAY_DEVICE,
-    REPLAY_HOST,
-)
 
 
 def feed(live: Live, mode: str) -> str:
     """Get ready to feed the loop as `mode` says; a reason why that is impossible, or ""."""
     _end_drained(live)
-    if mode == REHEARSE:
+    if mode == window.REHEARSE:
         if live.setup.micro_batches == 1:
             return "batches are not divided"
         rehearse(live)
-    _compute_with(live, one_thread=mode == ONE_THREAD)
-    _multiply_with(live, one_thread=mode == ONE_BLAS_THREAD)
-    anomaly.detect(live, as_own=mode != NO_ANOMALY)
+    _compute_with(live, mode)
+    anomaly.detect(live, as_own=mode != window.NO_ANOMALY)
     _follow_averages(live, mode)
     live.plain, live.kept_batches = False, {}
-    if mode == LARGEST:
+    if mode == window.LARGEST:
         return _feed_largest(live)
-    if mode not in (REPLAY_DEVICE, REPLAY_HOST, ONE_THREAD):
+    if mode not in (window.REPLAY_DEVICE, window.REPLAY_HOST, window.ONE_THREAD):
         return ""
     if live.batch is None or live.fed.loader() is None:
-        no_batch = "no batch of a DataLoader was seen that could be replayed"
-        return "" if mode == ONE_THREAD else no_batch  # it is timed beside the program as it is
-    device = None if mode == REPLAY_HOST else live.device()
+        if mode == window.ONE_THREAD:  # it is timed beside the program as it is
+            return ""
+        return "no batch of a DataLoader was seen that could be replayed"
+    device = None if mode == window.REPLAY_HOST else live.device()
     kept = live.batches.values()
     live.kept_batches = {built: Replayed(batch, device) for built, batch in kept}
     return ""
@@ -55,31 +46,22 @@ def feed(live: Live, mode: str) -> str:
 def _follow_averages(live: Live, mode: str) -> None:
     """Look at those that are followed while the program goes its own way, or hold some of them."""
     for average in live.averages or ():
-        if mode == AS_IS and average.places is None:
+        if mode == window.AS_IS and average.places is None:
             average.follow(live.pace.steps)
         average.hold(mode)
 
 
-def _compute_with(live: Live, *, one_thread: bool) -> None:
-    """One thread, or as many as the program has set."""
-    own = live.fed.own_threads
-    if one_thread and own is None:
-        live.fed.own_threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-    elif not one_thread and own is not None:
-        live.fed.own_threads = None
-        torch.set_num_threads(own)
-
-
-def _multiply_with(live: Live, *, one_thread: bool) -> None:
-    """The same for NumPy's linear algebra."""
-    own = live.fed.own_blas_threads
-    if one_thread and own is None:
-        live.fed.own_blas_threads = blas_threads()
-        limit_blas_threads(1)
-    elif not one_thread and own is not None:
-        live.fed.own_blas_threads = None
-        limit_blas_threads(own)
+def _compute_with(live: Live, mode: str) -> None:
+    """One thread of torch's, or of NumPy's linear algebra; or as many as the program has set."""
+    for alone, count, compute_with in (
+        (window.ONE_THREAD, torch.get_num_threads, torch.set_num_threads),
+        (window.ONE_BLAS_THREAD, blas_threads, limit_blas_threads),
+    ):
+        if mode == alone and alone not in live.fed.own_threads:
+            live.fed.own_threads[alone] = count()
+            compute_with(1)
+        elif mode != alone and alone in live.fed.own_threads:
+            compute_with(live.fed.own_threads.pop(alone))
 
 
 def drain(live: Live, seconds: float) -> tuple[int, int] | str:

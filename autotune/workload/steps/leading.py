@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from autotune.workload.live import Led, Live
-from autotune.workload.system.attributes import owner_of
+from autotune.workload.parts.optimizer import weights_of
 
 # An optimizer of so many times as many weights, or of so many times fewer, is of another training.
 ANOTHER_SIZE = 1.1
@@ -99,7 +99,7 @@ def _hand_over(live: Live, optimizer: torch.optim.Optimizer) -> bool:
     live.led_before, live.leader = live.leader, weakref.ref(optimizer)
     live.led_from, live.led_uncounted = live.pace.steps, live.others
     live.have_led.add(optimizer)
-    live.restore = [hook for hook in live.restore if owner_of(hook[0]) is not None]
+    live.patches.forget(lambda *_: False)  # but those of modules that are gone
     if live.discovering or live.models.made_anew or _trains_what_is_known(live, optimizer):
         live.end_step()
         return False
@@ -115,8 +115,7 @@ def _training_of(optimizer: Any) -> Led:
 
 
 def _led_by(optimizer: Any) -> Led:
-    trained = (each for group in optimizer.param_groups for each in group["params"])
-    size = sum(each.numel() for each in trained if each.requires_grad)
+    size = sum(each.numel() for each in weights_of(optimizer) if each.requires_grad)
     place = getattr(optimizer, "_autotune_place", None)
     return Led(place=place, kind=type(optimizer), size=size)
 
@@ -140,20 +139,15 @@ def _has_passed(live: Live, led: Led) -> bool:
 
 def _trains_what_is_known(live: Live, optimizer: Any) -> bool:
     """Whether its weights are of models that were found before: only the optimizer is new."""
-    weights = [each for group in optimizer.param_groups for each in group["params"]]
     known = {id(each) for model in live.models.trained for each in model.parameters()}
-    return all(id(each) in known for each in weights)
+    return all(id(each) in known for each in weights_of(optimizer))
 
 
 def _begin_alike(one: Any, other: Any) -> bool:
     """Whether two optimizers are the same, or train the same weights one after the other: one that
     is left is there until garbage is collected.
     """
-    first, second = (
-        next((weight for group in each.param_groups for weight in group["params"]), None)
-        for each in (one, other)
-    )
-    return first is second
+    return next(weights_of(one), None) is next(weights_of(other), None)
 
 
 def rate(live: Live) -> float:

@@ -1,6 +1,4 @@
-"""The losses of steps, their learning rates, and how often a GradScaler found that gradients had
-overflown.
-"""
+"""Losses of steps, their learning rates, and how often a GradScaler found an overflow."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

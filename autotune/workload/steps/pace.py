@@ -20,13 +20,13 @@ from autotune.workload.conversation import (
     Unsupported,
     Watched,
 )
-from autotune.workload.looks.watches import Watch
+from autotune.workload.looks.watch import Watch
 from autotune.workload.seen import Seen
+from autotune.workload.steps.beat import Beat
 from autotune.workload.steps.clock import Clock
-from autotune.workload.steps.edges import Edges
 from autotune.workload.steps.losses import Losses
-from autotune.workload.steps.open_window import OpenWindow
-from autotune.workload.steps.strays import Strays
+from autotune.workload.steps.open_window import Edges, OpenWindow
+from autotune.workload.steps.passes import Strays
 from autotune.workload.system.idle import is_capturing, seconds_until_idle
 from autotune.workload.system.memory import allocator, begin_peak, peak_bytes
 from autotune.workload.system.processor import Processor
@@ -36,33 +36,22 @@ from autotune.workload.window import DRAIN, REHEARSE, Window
 LOSSES_READ, LOSS_EVERY = 200, 8
 
 
-class Pace:
-    """Counts what the seams report and talks with the controller at step boundaries.
-
-    Args:
-        conversation: the controller's end.
-        clock: splits time into phases.
-        see: makes the Seen of the run so far.
-        feed: gets ready to feed the loop in a mode; "", or a reason why that is impossible.
-        drain: draws batches from the training loader for some seconds; (batches, samples), or a
-            reason why not.
-        deliver: what the training loader delivers, drawn beside the training.
-        watch: what looks on in a window of a mode that is not timed; None in others.
-        device: that trains: a GPU is drained at the edges, and its memory is read.
-    """
+class Pace(Beat):
+    """Counts what the seams report and talks with the controller at step boundaries."""
 
     def __init__(
         self,
         conversation: Conversation,
         clock: Clock,
         *,
-        see: Callable[[], Seen],
-        feed: Callable[[str], str],
+        see: Callable[[], Seen],  # what the run was made of so far
+        feed: Callable[[str], str],  # the loop in a mode; "", or a reason why that is impossible
+        # From the training loader for some seconds: batches and samples, or a reason why not.
         drain: Callable[[float], tuple[int, int] | str],
-        deliver: Callable[[Drawing], Report],
-        watch: Callable[[str], Watch | None],
-        device: Callable[[], torch.device],
-        rate: Callable[[], float],
+        deliver: Callable[[Drawing], Report],  # what the loader gives, drawn beside the training
+        watch: Callable[[str], Watch | None],  # what looks on in a mode that is not timed
+        device: Callable[[], torch.device],  # that trains
+        rate: Callable[[], float],  # of learning
     ) -> None:
         self._conversation = conversation
         self._clock = clock
@@ -92,13 +81,7 @@ class Pace:
         self._open = OpenWindow(command=command, samples=self.samples, led=led)
 
     @property
-    def mode(self) -> str:
-        """How the loop is to be fed now."""
-        return self._open.mode
-
-    @property
     def is_left_out(self) -> bool:
-        """Whether what the program does now is none of its steps' time."""
         return self.away and not self._was_away
 
     def leave_training(self, since: float | None = None) -> None:
@@ -113,7 +96,6 @@ class Pace:
                 self._left_at += self._settle()
 
     def enter_training(self) -> None:
-        """The program is back at training."""
         if self.away:
             self.away = False
             if not self._was_away:
@@ -121,7 +103,6 @@ class Pace:
             self._away += time.perf_counter() - self._left_at
 
     def aside(self, look: Callable[[], Any]) -> Any:
-        """Look at something, and give what was found: the time is none of the step's."""
         self._settle()
         began = time.perf_counter()
         found = look()
@@ -148,11 +129,9 @@ class Pace:
         return self._open.leave_out(away)
 
     def add_loss(self, loss: object, weight: float = 1.0) -> None:
-        """See `Losses.add`."""
         self._losses.add(loss, weight)
 
     def add_overflows(self, found: Iterable[torch.Tensor]) -> None:
-        """See `Losses.add_overflows`."""
         self._losses.add_overflows(found)
 
     def step(self) -> None:
@@ -190,11 +169,9 @@ class Pace:
         self._obey()
 
     def leave_out_step(self) -> None:
-        """A GradScaler has left out its step: that loss is one of its own all the same."""
         self._losses.end_step()
 
     def pass_over(self) -> None:
-        """What was noted since the last step was of another training loop."""
         self.pending_samples = 0
         self._losses.clear()
 
@@ -202,17 +179,10 @@ class Pace:
         """The program came to its own end: report what was measured until then."""
         window = self._close() if self._open.command and self._open.step_seconds else None
         spent = os.times()
+        children = spent.children_user + spent.children_system
         self._conversation.say(
-            Ended(
-                steps=self.steps,
-                window=window,
-                exit_code=exit_code,
-                children_seconds=spent.children_user + spent.children_system,
-            )
+            Ended(steps=self.steps, window=window, exit_code=exit_code, children_seconds=children)
         )
-
-    def look_again(self) -> None:
-        """The seams do; what is timed stays the same."""
 
     def end_loop(self) -> None:
         """The program has gone on to another training loop: figures of the two cannot be mixed, and

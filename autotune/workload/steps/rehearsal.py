@@ -9,15 +9,13 @@ from torch import nn
 from torch.nn import functional
 
 from autotune.workload.live import Live
-from autotune.workload.loading import batches, containers
+from autotune.workload.loading import batches
+from autotune.workload.parts.optimizer import weights_of
+from autotune.workload.steps.replayed import copied
 
 _DROPOUTS = (
-    "dropout",
-    "dropout1d",
-    "dropout2d",
-    "dropout3d",
-    "alpha_dropout",
-    "feature_alpha_dropout",
+    *("dropout", "dropout1d", "dropout2d", "dropout3d"),
+    *("alpha_dropout", "feature_alpha_dropout"),
 )
 
 _DROPOUT_ARGUMENT = 4  # of scaled_dot_product_attention
@@ -42,15 +40,14 @@ class Rehearsal:
         batch = draw()
         if self._rehearsed % 3 == 2:
             batch = batches.without_last(batch)
-        self._batch = containers.changed(batch, _cloned)
+        self._batch = copied(batch)
         return [(batch, 1.0)]
 
     def take(self, optimizer: torch.optim.Optimizer) -> None:
         """Gradients are complete: in the place of the optimizer's step."""
         gradients = [
-            None if parameter.grad is None else parameter.grad.detach().clone()
-            for group in optimizer.param_groups
-            for parameter in group["params"]
+            None if weight.grad is None else weight.grad.detach().clone()
+            for weight in weights_of(optimizer)
         ]
         if self._whole is None:
             self._whole = gradients
@@ -66,21 +63,13 @@ def rehearse(live: Live) -> None:
     """
     live.rehearsal = Rehearsal()
     for owner, name in ((torch, "dropout"), *((functional, name) for name in _DROPOUTS)):
-        live.patch(owner, name, _unchanged)
+        live.patch(owner, name, lambda given, *_, **__: given)
     name = "scaled_dot_product_attention"
     live.patch(functional, name, _without_dropout(getattr(functional, name)))
     for module in live.models.trained:
         for inner in module.modules():
             if isinstance(inner, nn.RNNBase):
                 inner.dropout = 0.0
-
-
-def _cloned(leaf: Any) -> Any:
-    return leaf.clone() if isinstance(leaf, torch.Tensor) else leaf
-
-
-def _unchanged(given: torch.Tensor, *_args: Any, **_kwargs: Any) -> torch.Tensor:
-    return given
 
 
 def _without_dropout(attention: Callable[..., Any]) -> Callable[..., Any]:

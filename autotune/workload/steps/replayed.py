@@ -18,11 +18,8 @@ def copied(batch: Any) -> Any:
 
 class Replayed:
     """Gives a batch that the program may change, time after time: in new containers, and in new
-    memory where the program was seen to write into what it was given before.
-
-    Args:
-        batch: as it was drawn, which nobody else has.
-        device: where its tensors are to be; None where they are.
+    memory where the program was seen to write into what it was given before. On `device`, or where
+    it was drawn.
     """
 
     def __init__(self, batch: Any, device: torch.device | None = None) -> None:

@@ -33,23 +33,24 @@ class _Counts(ctypes.Structure):
 
 def keep_freed_memory() -> None:
     """Have this process keep all memory that it frees from now on, for what it needs next."""
-    if platform.libc_ver()[0] == "glibc":
-        for parameter, value, _ in KEEPING:
-            ctypes.CDLL(None).mallopt(parameter, value)
+    for parameter, value, _ in KEEPING:
+        _set(parameter, value)
 
 
 def litter_memory() -> None:
     """Have what this process takes from now on begin with numbers that are not zero, as memory
     does that was used before: nothing else changes for a program that writes before it reads.
     """
+    _set(*_LITTERING)
+
+
+def _set(parameter: int, value: int) -> None:
     if platform.libc_ver()[0] == "glibc":
-        ctypes.CDLL(None).mallopt(*_LITTERING)
+        ctypes.CDLL(None).mallopt(parameter, value)
 
 
 def keeps_freed_memory() -> bool:
-    """Whether much memory comes from the heap, and stays there when it is freed; False where that
-    cannot be seen.
-    """
+    """Whether much memory comes from the heap, and stays there when freed; False if not seen."""
     counts = _while_taking_much()
     if counts is None:
         return False

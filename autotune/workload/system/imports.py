@@ -6,11 +6,7 @@ from typing import Any
 
 
 class AfterImport:
-    """A finder for `sys.meta_path`.
-
-    Args:
-        changes: by the full name of a module, what is done to it.
-    """
+    """A finder for `sys.meta_path`: what is done to a module by its full name."""
 
     def __init__(self, changes: Mapping[str, Callable[[Any], None]]) -> None:
         self._changes = changes

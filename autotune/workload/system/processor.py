@@ -5,76 +5,71 @@ storage, as the system counts it.
 import os
 import re
 import resource
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, NamedTuple
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
-class Spent(TypedDict):
-    """The fields of a Window that say what the processors and the storage did."""
+class _Counts(NamedTuple):
+    """What the system has counted so far, in seconds, bytes and faults."""
 
-    cpu_seconds: float
-    worker_cpu_seconds: float
-    delayed_seconds: float
-    stolen_seconds: float
-    others_seconds: float | None
-    read_bytes: int | None
-    page_faults: int
-    threads: int
+    own: float
+    children: float
+    read: int | None
+    delayed: float
+    faults: int
+    busy: float
+    stolen: float
+
+    @classmethod
+    def now(cls) -> "_Counts":
+        own, started = time.process_time(), _started()
+        of_started = _children_seconds(started), _read_bytes(started)
+        return cls(
+            own, *of_started, _delayed_seconds(), _page_faults(), *_busy_and_stolen_seconds()
+        )
 
 
 class Processor:
     """Processor time spent and waited for since it was last asked, and what was read from storage,
     by this process and those that it has started: workers of any loader, living or gone.
-
-    Args:
-        threads: says how many of them compute.
     """
 
     def __init__(self, threads: Callable[[], int]) -> None:
-        self._threads = threads
-        started = _started()
-        self._own, self._children = time.process_time(), _children_seconds(started)
-        self._read = _read_bytes(started)
-        self._delayed, self._faults = _delayed_seconds(), _page_faults()
-        self._busy, self._stolen = _busy_and_stolen_seconds()
+        self._threads = threads  # how many of them compute
+        self._before = _Counts.now()
 
-    def spent(self) -> Spent:
-        """What was spent since the last time."""
-        own, delayed, faults = time.process_time(), _delayed_seconds(), _page_faults()
-        started = _started()
-        children, read = _children_seconds(started), self._read_since(started)
-        busy, stolen = _busy_and_stolen_seconds()
-        of_workers = max(0.0, children - self._children)
-        of_run, of_all = own - self._own + of_workers, busy - self._busy
-        spent: Spent = {
-            "cpu_seconds": own - self._own,
-            "delayed_seconds": max(0.0, delayed - self._delayed),
+    def spent(self) -> dict[str, Any]:
+        """What was spent since the last time, by the fields of a Window. What a process that is
+        ending has read is missing for a moment.
+        """
+        before, now, read = self._before, _Counts.now(), None
+        if now.read is not None and before.read is not None:
+            latest = max(now.read, before.read)
+            now, read = now._replace(read=latest), latest - before.read
+        self._before = now
+        of_workers = max(0.0, now.children - before.children)
+        of_run, of_all = now.own - before.own + of_workers, now.busy - before.busy
+        share = min(1.0, of_run / of_all) if of_all > 0 else 1.0  # what is stolen meets all alike
+        return {
+            "cpu_seconds": now.own - before.own,
+            "delayed_seconds": max(0.0, now.delayed - before.delayed),
             "worker_cpu_seconds": of_workers,
-            "stolen_seconds": max(0.0, stolen - self._stolen) * _share(of_run, of_all),
-            "others_seconds": max(0.0, of_all - of_run) if busy else None,
+            "stolen_seconds": max(0.0, now.stolen - before.stolen) * share,
+            "others_seconds": max(0.0, of_all - of_run) if now.busy else None,
             "read_bytes": read,
-            "page_faults": faults - self._faults,
+            "page_faults": now.faults - before.faults,
             "threads": self._threads(),
         }
-        self._own, self._delayed, self._children = own, delayed, children
-        self._faults = faults
-        self._busy, self._stolen = busy, stolen
-        return spent
 
-    def _read_since(self, started: Sequence[int]) -> int | None:
-        """What was read from storage since the last time; what a process that is ending has read is
-        missing for a moment.
-        """
-        read, before = _read_bytes(started), self._read
-        if read is None or before is None:
-            self._read = read
-            return None
-        self._read = max(read, before)
-        return self._read - before
+
+def flushes_denormals() -> bool:
+    """Whether this thread takes denormal numbers for zero (`torch.set_flush_denormal`)."""
+    return sys.float_info.min / 2 == 0.0
 
 
 def read_text(path: str) -> str:
@@ -138,11 +133,6 @@ def _page_faults() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
-def _share(own: float, all_together: float) -> float:
-    """How much of what all programs used is this one's: what is stolen meets them alike."""
-    return min(1.0, own / all_together) if all_together > 0 else 1.0
-
-
 def _busy_and_stolen_seconds() -> tuple[float, float]:
     """What the processors that this process may run on were used for, and what a virtual machine's
     host took of them while they were wanted; no run-queue shows that (proc(5), /proc/stat).
@@ -159,9 +149,7 @@ def _busy_and_stolen_seconds() -> tuple[float, float]:
 
 
 def _delayed_seconds() -> float:
-    """Time that this process's threads were ready to run and waited for a processor (Linux
-    schedstat).
-    """
+    """Time that this process's threads were ready to run and got no processor (Linux schedstat)."""
     total = 0
     try:
         threads = os.listdir("/proc/self/task")

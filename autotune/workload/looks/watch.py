@@ -1,4 +1,6 @@
-"""Each operation of torch's as it is carried out, after autocast and below autograd."""
+"""What looks on in a few steps that are not timed, or at each operation of torch's as it is carried
+out, after autocast and below autograd.
+"""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -11,6 +13,28 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from autotune.workload.loading.batches import tensors
 
 SHORT = (torch.bfloat16, torch.float16)
+
+
+def operations(*names: str) -> frozenset[Any]:
+    """Those of torch's that have these names, with whatever arguments."""
+    return frozenset(getattr(torch.ops.aten, name) for name in names)
+
+
+class Watch:
+    """Something that looks on from the end of one step to the end of a later one."""
+
+    def begin(self) -> None:
+        """Begin to look on.
+
+        Raises:
+            RuntimeError: this torch or this device does not offer it.
+        """
+
+    def step(self) -> None:
+        """A step has ended that is not the last."""
+
+    def end(self) -> object:
+        """Stop, and give what was found."""
 
 
 class _Showing(TorchDispatchMode):
@@ -40,8 +64,17 @@ class _Showing(TorchDispatchMode):
         return result
 
 
-class EachOperation(_Showing):
-    """Those of a model's too that its thread has threads of a pool carry out meanwhile."""
+class EachOperation(_Showing, Watch):
+    """Those of a model's too that its thread has threads of a pool carry out meanwhile. What ends
+    it is to `stop` it.
+    """
+
+    def begin(self) -> None:
+        self.__enter__()
+
+    def stop(self) -> None:
+        """Show no more."""
+        self.__exit__(None, None, None)
 
     def __enter__(self) -> Any:
         item: Any = pools._WorkItem

@@ -11,11 +11,14 @@ from torch.optim.optimizer import (
 )
 from torch.utils.hooks import RemovableHandle
 
+from autotune.workload.looks.watch import Watch
+from autotune.workload.parts.optimizer import weights_of
 
-class Losing:
+
+class Losing(Watch):
     """Counts the weights that have no gradient in a step of their optimizer, though they could, and
     the gradients that something else holds, or the memory that they are a part of: freed, that
-    would go on with dead ones. A `Watch`.
+    would go on with dead ones.
 
     Gradients are looked at before a step, or after it where a closure computes them within.
     """
@@ -28,19 +31,13 @@ class Losing:
         self._hooks: list[RemovableHandle] = []
 
     def begin(self) -> None:
-        """See `Watch`."""
         self._hooks = [
             register_optimizer_step_pre_hook(self._before),
             register_optimizer_step_post_hook(self._after),
         ]
 
-    def step(self) -> None:
-        """See `Watch`."""
-
     def end(self) -> tuple[int, int] | None:
-        """See `Watch`: how many of either, None where no optimizer was seen to step. A single one
-        may be held by a loop's variable.
-        """
+        """How many of either, None where no optimizer stepped. A loop's variable may hold one."""
         for hook in self._hooks:
             hook.remove()
         held = len(self._held) if len(self._held) > 1 else 0
@@ -56,12 +53,11 @@ class Losing:
 
     def _note(self, optimizer: torch.optim.Optimizer) -> None:
         self._steps += 1
-        for group in optimizer.param_groups:
-            for weight in group["params"]:
-                if weight.grad is None:
-                    self._lost.update({weight} if weight.requires_grad else ())
-                elif _references(weight) > self._alone:
-                    self._held.add(weight)
+        for weight in weights_of(optimizer):
+            if weight.grad is None:
+                self._lost.update({weight} if weight.requires_grad else ())
+            elif _references(weight) > self._alone:
+                self._held.add(weight)
 
 
 def _references(weight: torch.Tensor) -> int:
