@@ -12,7 +12,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,22 +120,31 @@ CONTEXTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
 
 def cost(loop: Loop, rounds: int) -> dict[str, object]:
     """Microseconds a step that the hooks cost, with the 95 % interval over rounds."""
-    medians: dict[str, list[float]] = {name: [] for name in CONTEXTS}
-    means: dict[str, list[float]] = {name: [] for name in CONTEXTS}
-    names = list(CONTEXTS)
-    for number in range(rounds):
-        first = number % len(names)
-        for name in names[first:] + names[:first]:
-            with CONTEXTS[name]():
-                seconds = step_seconds(loop)
-            medians[name].append(median(seconds))
-            means[name].append(fmean(seconds))
+    taken = in_turns(CONTEXTS, rounds, lambda: step_seconds(loop))
+    medians, means = (
+        {name: [of(seconds) for seconds in each] for name, each in taken.items()}
+        for of in (median, fmean)
+    )
     return {
         "plain_step_microseconds": 1e6 * median(medians["plain"]),
         "raw_median_step_seconds": medians,
         "raw_mean_step_seconds": means,
-        **{name: _cost(name, medians, means) for name in names[1:]},
+        **{name: _cost(name, medians, means) for name in list(CONTEXTS)[1:]},
     }
+
+
+def in_turns(
+    contexts: Mapping[str, Callable[[], Any]], rounds: int, run: Callable[[], Any]
+) -> dict[str, list[Any]]:
+    """What `run` gives in each context, who begins a round moving on by one."""
+    taken: dict[str, list[Any]] = {name: [] for name in contexts}
+    names = list(contexts)
+    for number in range(rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            with contexts[name]():
+                taken[name].append(run())
+    return taken
 
 
 def _cost(

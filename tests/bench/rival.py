@@ -13,7 +13,7 @@ import sysconfig
 import time
 import venv
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -150,12 +150,4 @@ def adopted(answer: Answer, example: Example, folder: Path) -> Answer:
     program.write_text(text)
     last = next(line for line in reversed(answer.said.splitlines()) if "best overall: " in line)
     settings, _, claimed = last.partition("best overall: ")[2].partition(" — ")
-    return Answer(
-        found=True,
-        settings=settings,
-        claimed=float(claimed.split("x")[0]),
-        seconds=answer.seconds,
-        said=answer.said,
-        unmodified=answer.unmodified,
-        raw=answer.raw,
-    )
+    return replace(answer, settings=settings, claimed=float(claimed.split("x")[0]))
