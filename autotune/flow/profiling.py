@@ -173,7 +173,7 @@ def _look(context: Context, ablation: Ablation) -> Looks:
     context.listener.stage("looking at what the device waits for")
     return look(
         context.bench.start,
-        compiled=any(model.compiled != "off" for model in ablation.seen.models),
+        compiled=ablation.seen.is_compiled,
         backwards_per_step=ablation.seen.backwards_per_step,
         deadline=context.trials_deadline,
     )

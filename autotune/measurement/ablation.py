@@ -14,7 +14,6 @@ from autotune.measurement.benchmark import (
     warm_up,
 )
 from autotune.measurement.closer import look_closer
-from autotune.measurement.denormals import look_for_denormals
 from autotune.measurement.doubts import starved
 from autotune.measurement.filling import EPOCHS_THAT_FILL, Filled
 from autotune.measurement.first_epoch import STILL_KEPT, FirstEpoch, grown
@@ -24,6 +23,7 @@ from autotune.measurement.processes.process import NotPossible, ProcessRun, RunE
 from autotune.measurement.readings.bursts import fetched_ahead
 from autotune.measurement.readings.memory import beside_bytes
 from autotune.measurement.readings.telemetry import Sampled, sampled
+from autotune.measurement.untimed.looks import denormals
 from autotune.workload.conversation import Draw
 from autotune.workload.window import AS_IS, DRAIN, REPLAY_DEVICE, REPLAY_HOST, Window
 
@@ -141,7 +141,7 @@ def _time_mode(
     def look() -> None:
         if mode == AS_IS:
             known = ablation.windows.get(AS_IS, ablation.warm)
-            ablation.denormals = look_for_denormals(run, ablation.seen, known)
+            ablation.denormals = denormals(run, ablation.seen, known)
 
     look()
     _time_undisturbed(ablation, run, mode, seconds, cores, deadline)

@@ -158,7 +158,7 @@ def _with_telemetry(outcome: Measurement, telemetry: Telemetry | None) -> Measur
 def _measurement(
     run: ProcessRun, seen: Seen, warm: list[Window], timed: list[Window], cores: int
 ) -> Measurement | Failure:
-    if any(model.compiled != "off" for model in seen.models):
+    if seen.is_compiled:
         late = _late_compilations(timed)
         warm, timed = [*warm, *timed[:late]], timed[late:]
     sound = [window for window in timed if not starved(window, cores=cores)]

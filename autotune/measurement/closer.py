@@ -3,16 +3,12 @@
 from dataclasses import replace
 
 from autotune.measurement.ablated import Ablation
-from autotune.measurement.anomaly import without_anomaly
-from autotune.measurement.denormals import with_cost
+from autotune.measurement.beside import one_blas_thread, one_thread, with_cost, without_anomaly
 from autotune.measurement.processes.process import ProcessRun
 from autotune.measurement.readings.memory import most
 from autotune.measurement.readings.telemetry import trains_on_gpu
-from autotune.measurement.threads import one_blas_thread, one_thread
-from autotune.measurement.untimed.again import computed_again
 from autotune.measurement.untimed.largest import largest_batch
-from autotune.measurement.untimed.lines import busy_lines
-from autotune.measurement.untimed.operations import operations
+from autotune.measurement.untimed.looks import busy_lines, computed_again, operations
 from autotune.profiling.largest import LargestBatch
 from autotune.workload.window import AS_IS
 
@@ -37,15 +33,10 @@ def look_closer(
         passes=now.passes,
     )
     ablation.lines = busy_lines(run, ablation.seen, windows, seconds=LINES_SHARE * seconds)
-    ablation.one_thread = one_thread(
-        run, ablation.seen, ablation.windows, seconds=BESIDE_SHARE * seconds, cores=cores
-    )
-    ablation.one_blas_thread = one_blas_thread(
-        run, ablation.seen, ablation.windows, seconds=BESIDE_SHARE * seconds, cores=cores
-    )
-    ablation.without_anomaly = without_anomaly(
-        run, ablation.seen, ablation.windows, seconds=BESIDE_SHARE * seconds, cores=cores
-    )
+    asked = run, ablation.seen, ablation.windows, BESIDE_SHARE * seconds, cores
+    ablation.one_thread = one_thread(*asked)
+    ablation.one_blas_thread = one_blas_thread(*asked)
+    ablation.without_anomaly = without_anomaly(*asked)
     ablation.largest = _largest(ablation, run, LARGEST_SHARE * seconds, memory_limited)
     ablation.operations = operations(run, ablation.seen, windows)
     ablation.denormals = with_cost(

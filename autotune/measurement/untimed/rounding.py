@@ -13,7 +13,7 @@ from dataclasses import replace
 from autotune.knobs.evidence import gives_another
 from autotune.knobs.knob import Value
 from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
-from autotune.measurement.untimed.again import computed_again
+from autotune.measurement.untimed.looks import computed_again
 from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.profiling.profile import ROUNDED_PREDICTIONS, Doubt
 from autotune.source.edits import Place
@@ -119,8 +119,7 @@ def _too_far(start: Start, value: Value, seconds: float, looks: list[Rounded]) -
         run.kill()
     if seen is None:
         return ""
-    compiled = any(model.compiled != "off" for model in seen.models)
-    if not (looks[0].short or compiled):  # operations of what is compiled are not seen
+    if not (looks[0].short or seen.is_compiled):  # operations of what is compiled are not seen
         return (
             f"nothing of a step is computed in {value}: it has none of the products and "
             "convolutions, in float32, that autocast casts, or turns it off around them"
