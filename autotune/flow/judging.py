@@ -16,8 +16,7 @@ from autotune.flow.trying import Found
 from autotune.flow.unanswered import why_too_large, why_unknown, why_untried
 from autotune.knobs import doubts, unconfirmed
 from autotune.knobs.knob import Config, Semantics
-from autotune.measurement.interleaved.losses import LossSeconds
-from autotune.measurement.interleaved.turns import TURN_SECONDS, Turns, take_turns
+from autotune.measurement.interleaved.turns import TURN_SECONDS, LossSeconds, Turns, take_turns
 from autotune.measurement.measurement import Measurement
 from autotune.measurement.ratios import LOOKS
 from autotune.measurement.readings.faults import calm_share

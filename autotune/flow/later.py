@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from autotune.flow.context import Context
 from autotune.flow.controls import CONTROL_SECONDS, Left, Start, controls, pairs_of_seeds
 from autotune.knobs.knob import Config, Semantics
-from autotune.measurement.interleaved.losses import LOSSES_WANTED
-from autotune.measurement.interleaved.turns import Turns
+from autotune.measurement.interleaved.turns import LOSSES_WANTED, Turns
 from autotune.measurement.untimed.through import Through
 from autotune.source.loops.not_come_to import in_words, not_come_to
 from autotune.source.program import Program

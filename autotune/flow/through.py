@@ -16,7 +16,7 @@ from autotune.flow.later import not_reached, parity_later, to_be_marked, what_wa
 from autotune.flow.next_best import in_order, suspect
 from autotune.flow.sooner import EPOCHS, INTERVAL, STEPS_PER_EPOCH, batches_of, how_it_runs
 from autotune.knobs.knob import Config
-from autotune.measurement.interleaved.losses import LOSSES_WANTED
+from autotune.measurement.interleaved.turns import LOSSES_WANTED
 from autotune.measurement.measurement import Failure
 from autotune.measurement.untimed.through import Through, run_through
 from autotune.outputs.patch import Emission

@@ -8,8 +8,7 @@ from dataclasses import replace
 from autotune.knobs import by_name
 from autotune.knobs.batch_size import growth
 from autotune.knobs.knob import Config, Semantics
-from autotune.measurement.interleaved.losses import LOSSES_WANTED
-from autotune.measurement.interleaved.turns import Turns
+from autotune.measurement.interleaved.turns import LOSSES_WANTED, Turns
 from autotune.measurement.readings.memory import left_out
 from autotune.verdict.chance import FEWEST_STEPS
 from autotune.verdict.parity import Parity, parity

@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import takewhile
 
 from autotune.knobs.knob import Semantics
-from autotune.measurement.interleaved.losses import LOSSES_WANTED
+from autotune.measurement.interleaved.turns import LOSSES_WANTED
 from autotune.verdict.chance import FEWEST_STEPS, UNSEEN, Pair, of_course
 from autotune.verdict.courses import first_difference, furthest, scatter_ratio
 

@@ -9,9 +9,7 @@ from typing import Any
 from autotune.measurement.benchmark import WARM_LIMIT_SECONDS
 from autotune.measurement.doubts import starved
 from autotune.measurement.interleaved.apart import Apart
-from autotune.measurement.interleaved.lacking import NotTogether
-from autotune.measurement.interleaved.losses import LOSSES_WANTED, LossSeconds
-from autotune.measurement.interleaved.rounds import Round, Start
+from autotune.measurement.interleaved.rounds import NotTogether, Round, Start
 from autotune.measurement.measurement import Failure
 from autotune.measurement.statistics import Timed, rate, timed
 from autotune.workload.seen import Seen
@@ -19,8 +17,25 @@ from autotune.workload.window import Window
 
 # Two warmed processes taking turns of 0.4 s: 7 % rms error, against 12 % one after the other.
 TURN_SECONDS = 0.4
+# Losses of few steps say little of a training: what the turns did not give is run on, not timed.
+LOSSES_NEEDED, LOSSES_WANTED = 40, 200
 
 Pair = tuple[Sequence[float], Sequence[float]]  # losses of two runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossSeconds:
+    """How long each contestant may run on for losses to compare: for as many as it takes to say
+    anything, and for more of them.
+    """
+
+    needed: float = 10.0
+    wanted: float = 4.0
+
+    def want_more(self, count: int, seconds: float) -> bool:
+        """Whether a contestant with `count` losses, that ran on for `seconds`, is to go on."""
+        needed = count < LOSSES_NEEDED and seconds < self.needed
+        return needed or (count < LOSSES_WANTED and seconds < self.wanted)
 
 
 @dataclass(slots=True, kw_only=True)
