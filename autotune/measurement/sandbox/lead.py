@@ -38,11 +38,7 @@ class Lead:
         """The physical path to read what the program calls `path`."""
         with self.inside:
             name = self.name(path, dir_fd)
-            place = self.view.canonical(name, follow=follow)
-            found = self.view.find(place)
-            if found is None:
-                raise self.view.missing(place)
-        return found
+            return self.view.there(self.view.canonical(name, follow=follow))
 
     def write(
         self,
@@ -78,17 +74,11 @@ class Lead:
     def entry(self, path: Any, dir_fd: int | None) -> tuple[str, str]:
         """The place that `path` names and what is there, links not followed."""
         place = self.view.canonical(self.name(path, dir_fd), follow=False)
-        found = self.view.find(place)
-        if found is None:
-            raise self.view.missing(place)
-        return place, found
+        return place, self.view.there(place)
 
     def directory(self, path: Any) -> str:
         """The place of a directory that can be listed."""
         place = self.view.canonical(self.name("." if path is None else path))
-        found = self.view.find(place)
-        if found is None:
-            raise self.view.missing(place)
-        if not os.path.isdir(found):
+        if not os.path.isdir(self.view.there(place)):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), place)
         return place
