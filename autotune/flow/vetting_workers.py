@@ -9,10 +9,9 @@ from dataclasses import replace
 
 from autotune.flow.context import Context
 from autotune.flow.doubts import what_runs
-from autotune.flow.several_workers import without_several
 from autotune.flow.sooner import INTERVAL, batches_of, texts_sooner
 from autotune.flow.trying import later_start_seconds
-from autotune.flow.workers_by_text import without_others_by_text
+from autotune.flow.workers_by_text import without_others_by_text, without_several
 from autotune.measurement.processes.process import ProcessRun
 from autotune.measurement.untimed import vetting
 from autotune.measurement.untimed.trained import Start, why_not_living_on, why_not_trained
