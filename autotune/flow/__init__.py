@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from autotune.diagnosis import diagnose
 from autotune.flow.answered import kept_answer
 from autotune.flow.context import START_SECONDS, START_SHARE, Context, Options
-from autotune.flow.energy import against_speed, refuse_unknown
+from autotune.flow.device import against_speed, refuse_unknown
 from autotune.flow.judging import judge
 from autotune.flow.measuring import diverges
 from autotune.flow.profiling import profile_program
