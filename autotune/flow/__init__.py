@@ -15,6 +15,7 @@ from autotune.diagnosis import diagnose
 from autotune.flow.answered import kept_answer
 from autotune.flow.context import START_SECONDS, START_SHARE, Context, Options
 from autotune.flow.device import against_speed, refuse_unknown
+from autotune.flow.emitting import unwritable
 from autotune.flow.judging import judge
 from autotune.flow.measuring import diverges
 from autotune.flow.profiling import profile_program
@@ -28,7 +29,6 @@ from autotune.flow.trying import (
     try_configs,
 )
 from autotune.flow.vetting import vet
-from autotune.flow.writable import unwritable
 from autotune.listener import Listener
 from autotune.machine import CPU, detect, make_gpu_nodes
 from autotune.measurement.measurement import Measurement
