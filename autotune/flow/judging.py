@@ -1,6 +1,8 @@
 """The last stage: what is handed back, timed in turns with the program as it is."""
 
 import functools
+import os
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +12,6 @@ from autotune.flow.context import Context
 from autotune.flow.controls import CONTROL_SECONDS, Left, Start, controls, pairs_of_seeds
 from autotune.flow.emitting import tried_out
 from autotune.flow.next_best import next_best, suspect
-from autotune.flow.threads_beside import thread_beside
 from autotune.flow.through import seen_through
 from autotune.flow.trying import Found
 from autotune.flow.unanswered import why_too_large, why_unknown, why_untried
@@ -37,7 +38,9 @@ from autotune.verdict import (
 from autotune.verdict.clear import MINIMUM_GAIN
 from autotune.verdict.contestants import promised
 from autotune.verdict.parity import Parity, may_be_chance, may_be_the_seeds
-from autotune.workload.program.target import OBJECTS
+from autotune.workload.found import BESIDE
+from autotune.workload.program.imported import files_that_run
+from autotune.workload.program.target import OBJECTS, Target
 from autotune.workload.window import AS_IS
 
 # A turn holds at least so many of the program's own steps, so that it is more than one batch.
@@ -53,6 +56,8 @@ AGAIN_SHARE = 0.15
 # program differ by 5 %.
 SEEN_BY_CHANCE = 1.2
 _STARTS = 2  # of a round of turns
+# By which a thread waits for what it hands over to be taken.
+_HANDS_OVER = re.compile(r"Queue\(")
 _UNTOLD = "Whether chance explains that was not looked at, since no gain was told from none."
 
 
@@ -257,3 +262,18 @@ def _take_turns(
         turns.windows[DELIVERED] = turns.windows[TUNED]
         turns.seen[DELIVERED] = turns.seen[TUNED]
     return turns
+
+
+def thread_beside(target: Target, profiled: Profile) -> str:
+    """The function and line of a thread of the program's own that works beside its training, at a
+    pace of its own; "" where none computes, where it draws from the training loader, or where the
+    program has a queue: what is handed over by one is as much in each step, however fast those are.
+    """
+    line = next((each for each in profiled.lines if each.phase == BESIDE), None)
+    loader = profiled.seen.loader
+    if line is None or target.kind == OBJECTS or (loader is not None and loader.threaded):
+        return ""
+    texts = (text for _, text in files_that_run(target, profiled.seen.modules))
+    if any(map(_HANDS_OVER.search, texts)):
+        return ""
+    return f"{line.function}, {os.path.basename(line.path)}:{line.line}"
