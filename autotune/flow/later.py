@@ -53,13 +53,8 @@ def what_was_not_seen(missed: Sequence[tuple[str, str]]) -> str:
 def parity_later(
     context: Context, config: Config, starts: tuple[Start, Start], ran: tuple[Through, Through]
 ) -> Parity:
-    """Whether the settings `config` train the same there.
-
-    Args:
-        context: of the search.
-        config: the settings.
-        starts: what starts the program there as it is, and with the settings.
-        ran: what both came to.
+    """Whether the settings `config` train the same there, by what the program as it is and with
+    them `ran` to, as each of `starts` starts it.
     """
     turns = Turns()
     for name, each in zip((BASELINE, TUNED), ran, strict=True):

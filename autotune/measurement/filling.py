@@ -51,15 +51,10 @@ def fill(
     limit_seconds: float,
     told: Callable[[], None],
 ) -> Filled | None:
-    """Let a warm run go on until it makes no more files of a cache; None where it makes none, or
-    makes them in every epoch.
-
-    Args:
-        run: of the program as it is.
-        windows: of it so far; those that follow are added, so that none is lost where it ends.
-        made: the files that it has made since its first step.
-        limit_seconds: how long it may go on.
-        told: is called before it goes on.
+    """Let a warm run of the program as it is go on for `limit_seconds`, until it makes no more
+    files of a cache; None where it makes none, or makes them in every epoch. `made` are those since
+    its first step; `told` is called before it goes on, and `windows` gets what follows, so that
+    none is lost where it ends.
 
     Raises:
         RunEnded: it ended or failed meanwhile.

@@ -37,10 +37,8 @@ class LargestBatch:
 
     def peak_bytes(self, fixed_bytes: int) -> int | None:
         """The peak of a step on it: as it was measured or, where it was not or there was no memory
-        for it, by a line through what was. Of what grows faster (attention) the line is the least.
-
-        Args:
-            fixed_bytes: what a step takes whatever its batch, for where one batch was tried.
+        for it, by a line through what was, or through `fixed_bytes`, which a step takes whatever
+        its batch. Of what grows faster (attention) the line is the least.
         """
         peaks = dict(self.tried)
         if self.elements in peaks and self.fits:

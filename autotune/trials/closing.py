@@ -39,13 +39,9 @@ def closed_by(
     workers: float = math.inf,
 ) -> Callable[[Key], bool]:
     """Which candidates are out: what a failure is blamed on fails again, what needed too much
-    memory needs it unless more is saved, and batches that come fast enough need not come faster.
-
-    Args:
-        trials: so far.
-        fits: whether a trial was measured and fits into memory.
-        fed: whether batches come as fast as the program can take them in one of the trials.
-        workers: the most that fit into memory.
+    memory needs it unless more is saved, and batches that come fast enough (`fed`, by one of the
+    trials) need not come faster. `fits` says whether a trial was measured and fits into memory,
+    and no more `workers` do.
     """
     failed = [
         key_of(blamed(trial.config, trial.outcome.reason))

@@ -47,11 +47,8 @@ Round = Mapping[str, Sequence[Timed]]
 
 
 def is_decided(turns: Turns, *, cores: int) -> bool:
-    """Whether further rounds are pointless: a planned look is clear and precise, or none can be.
-
-    Args:
-        turns: taken so far, whole rounds.
-        cores: cores that the programs may use.
+    """Whether rounds beyond those in `turns` are pointless: a planned look is clear and precise, or
+    none can be.
     """
     if BASELINE in turns.failures or TUNED in turns.failures:
         return True
@@ -72,17 +69,10 @@ def decide(
     edits: Sequence[EditOutcome] = (),
     may_differ: bool = False,
 ) -> Verdict:
-    """The verdict on `config`, from the turns of the program as it is, tuned, and as emitted.
-
-    Args:
-        turns: of "baseline", "tuned" and, where there is an emitted program, "delivered"; with the
-            losses of its controls, where they were run.
-        config: the best settings found; empty where none beat the program's own.
-        cores: cores that the programs may use.
-        unobserved: which settings a run did not have, in sentences; asked of the emitted program.
-        named: `config`, as people are told of it.
-        edits: what became of the edits, for the reason why nothing was emitted.
-        may_differ: another training was allowed.
+    """The verdict on `config`, the best settings found (none where none beat the program's own,
+    `named` as people are told of them), from the turns of the program as it is, tuned, and, where
+    it was emitted, delivered. `unobserved` says in sentences which settings a run of that did not
+    have, `edits` why nothing was emitted; another training `may_differ` where it was allowed.
     """
     rounds, left_out = _fair_rounds(turns, cores)
     speedup = _speedup(turns, rounds, TUNED)

@@ -131,10 +131,8 @@ class Study:
     def ask(self, seconds_left: float = math.inf) -> Asked | None:
         """A trial's number and the Config to try, None when more searching does not pay: then
         `ending` says why. None too where that hangs on what others are trying: then `awaited` says
-        what that is, and whoever asks again after `await_others` knows more.
-
-        Args:
-            seconds_left: what is known to take longer is not tried.
+        what that is, and whoever asks again after `await_others` knows more. What is known to take
+        longer than `seconds_left` is not tried.
         """
         self.awaited = ""
         with keeping(self._place):
