@@ -51,20 +51,13 @@ def ablate(
     remember: Remember | None = None,
     memory_limited: bool = False,
 ) -> Ablation:
-    """Time a program in each mode for `seconds` in all, as it is for the larger part.
-
-    Args:
-        start: starts the program; called again where it ended before all modes were timed.
-        seconds: of timing, after the warm-up.
-        cores: cores that the run may use; a mode in which it did not get them is timed again.
-        warm_seconds: limit of the warm-up.
-        deadline: `time.monotonic()` after which no mode is timed again.
-        only_loop: whether to make do with a training loop that another one follows.
-        fill: is given the first run once it is warm, and its windows so far, to let it go on until
-            its first epoch has left what later ones read.
-        remember: the same for what its dataset keeps in memory; is given what it kept before these
-            windows as well, and what says what it keeps.
-        memory_limited: whether it is not to take more than so much; a GPU's always is.
+    """Time a program in each mode for `seconds` in all after its warm-up, as it is for the larger
+    part. It is started again where it ended before that, and a mode timed again in which it did not
+    get its `cores`, up to the `deadline`, of `time.monotonic()`. `only_loop` makes do with a
+    training loop that another one follows; its memory is `memory_limited` on a GPU in any case.
+    `fill` is given the first run once it is warm, and its windows so far, to let it go on until its
+    first epoch has left what later ones read; `remember` does so for what its dataset keeps in
+    memory, and is given what it kept before these windows as well, and what says what it keeps.
 
     Raises:
         RunEnded: the program ended or failed before it was timed once as it is, or another training

@@ -135,15 +135,11 @@ def take_turns(
     program that ends before its turns are over is started again in the next round; one that ends
     before its first turn is timed from its start to its end.
 
-    Args:
-        contestants: starts a fresh process, by name; the first is the baseline.
-        rounds: sets of processes; two identical processes differ lastingly by a few percent.
-        deadline: `time.monotonic()` after which no further round is begun.
-        turn_seconds: least length of one turn, in seconds.
-        warm_seconds: limit of each warm-up, in seconds.
-        losses: how long to run on, in the first round, for losses to compare; None keeps none.
-        together: side by side or not at all: no turns are taken where they cannot live so.
-        after_round: is shown what there is after each round; true ends it.
+    The first of the `contestants` is the baseline. There are several rounds since two identical
+    processes differ lastingly by a few percent; none is begun after the `deadline`, of
+    `time.monotonic()`, or once `after_round`, which is shown what there is, says so. `turn_seconds`
+    is the least length of a turn. In the first round they run on for `losses` to compare; None
+    keeps none. Where they are to live `together` and cannot, no turns are taken.
     """
     turns = Turns(
         windows={name: [] for name in contestants}, losses={name: [] for name in contestants}

@@ -27,11 +27,8 @@ _KILLED = (
 
 
 class Zygote:
-    """The warm process that runs are forked from; a context manager, at whose end every run is
-    gone.
-
-    Args:
-        environment: what is added to this process's environment for the zygote and all its runs.
+    """The warm process that runs are forked from, with more in its `environment` than this one has;
+    a context manager, at whose end every run is gone.
     """
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:

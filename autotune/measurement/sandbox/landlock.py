@@ -36,11 +36,7 @@ def forbid_writes(territory: Territory, allowed: Iterable[str]) -> None:
     """From now on this process and its children can write nowhere below protected directories.
 
     A directory above a protected one cannot get new entries either, since rules hold for all that
-    is below.
-
-    Args:
-        territory: what is protected.
-        allowed: directories that stay open in any case.
+    is below. What is `allowed` stays open in any case.
 
     Raises:
         OSError: the kernel does not have it, or does not permit it.

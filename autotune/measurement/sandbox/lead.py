@@ -50,15 +50,9 @@ class Lead:
         follow: bool = True,
         dir_fd: int | None = None,
     ) -> str:
-        """The physical path to change what the program calls `path`.
-
-        Args:
-            path: file name, of any type that `os` takes.
-            create: it may be made where there is nothing.
-            empty: its bytes are about to be cut off, and need not be copied.
-            exclusive: it must not be there yet, not even as a link.
-            follow: links at its end are followed.
-            dir_fd: open directory that it is relative to.
+        """The physical path to change what the program calls `path`: to `create` it where there is
+        nothing, or `empty` it, whose bytes need not be copied then; where it is `exclusive`, it
+        must not be there yet, not even as a link.
         """
         with self.inside:
             name = self.name(path, dir_fd)

@@ -19,13 +19,7 @@ def vet_flushing(
     start: Start, values: Sequence[Value], *, sooner: Start | None = None, seconds: float = 0.0
 ) -> Vetted:
     """`values` of the knob without flushing where a result that matters hangs on denormal numbers;
-    what cannot be looked at is left to its trial.
-
-    Args:
-        start: starts the program with settings.
-        values: of the knob `flush_denormal`.
-        sooner: starts the program so that what it does late comes soon; looked at as well.
-        seconds: that looking at that may take.
+    what cannot be looked at is left to its trial. What comes `sooner` is looked at as well.
     """
     found = _found(start, _STEPS)
     if not found.differs and sooner is not None:

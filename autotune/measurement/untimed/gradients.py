@@ -36,16 +36,9 @@ def vet_freed_gradients(
     """Both `values`, freed gradients and zeros, where they are the same training; else its `own`.
 
     They are where each weight has a gradient in every step of its optimizer, and where nothing but
-    the weights holds them. A weight without one yet may have one later, and none again.
-
-    Args:
-        start: starts the program with settings.
-        values: of the knob.
-        own: the program's.
-        step_seconds: how long a step of it takes.
-        seconds: that are looked at, at the least.
-        most_seconds: that the steps looked at may take, where these are more.
-        sooner: starts the program so that what it does late comes soon; looked at as well.
+    the weights holds them. A weight without one yet may have one later, and none again. Steps of
+    `step_seconds` are looked at for `seconds` at the least, and in `most_seconds`; what comes
+    `sooner` is looked at as well.
     """
     steps = min(MOST_STEPS, int(most_seconds / step_seconds))
     if steps < FEWEST_STEPS:

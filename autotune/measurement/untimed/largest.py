@@ -17,13 +17,9 @@ def largest_batch(
     run: ProcessRun, seen: Seen, *, seconds: float, last: Window, beside_bytes: int | None
 ) -> LargestBatch | None:
     """The largest batch of an epoch, and what training on it takes; None where all are of one size.
-
-    Args:
-        run: which is of no use for anything else afterwards.
-        seen: what it was made of.
-        seconds: of going over its batches, with no model.
-        last: the window of it that was timed last.
-        beside_bytes: what processes that it has started need of main memory; None is unknown.
+    The `run`, of which the `last` window was timed, goes over its batches for `seconds`, with no
+    model, and is of no use afterwards; processes that it has started need `beside_bytes` of main
+    memory, None where that is unknown.
     """
     try:
         sizes = run.survey(seconds)

@@ -52,14 +52,9 @@ _STEPS = 3
 
 def vet_formats(start: Start, values: Sequence[Value], seconds: float) -> Vetted:
     """`values` of the number format without those that round too far; what cannot be looked at is
-    left to its trial.
-
-    Args:
-        start: starts the program with settings.
-        values: of the knob `precision`.
-        seconds: after which it is looked a second time, if the program still runs; and a third time
-            when batches were drawn for as long and left out, of which a last one is computed in
-            both formats.
+    left to its trial. After so many seconds it is looked a second time, if the program still runs;
+    and a third time when batches were drawn for as long and left out, of which a last one is
+    computed in both formats.
     """
     looks: dict[Value, list[Rounded]] = {value: [] for value in values if value in _SHORT}
     found = {value: _too_far(start, value, seconds, looks[value]) for value in looks}

@@ -1,4 +1,8 @@
-"""What runs that are not timed have said of a knob's values."""
+"""What runs that are not timed have said of a knob's values.
+
+What vets them is told what `start`s the program with settings, and the `values`; some, what does so
+that what the program does late comes `sooner`, and for how many seconds a look may last.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
