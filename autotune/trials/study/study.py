@@ -22,7 +22,6 @@ from autotune.trials.keeping import PROFILE
 from autotune.trials.knowledge import planner_for
 from autotune.trials.planner import Proposal, Ranked
 from autotune.trials.space import Space
-from autotune.trials.study.opening import OVER, open_study
 from autotune.trials.study.records import (
     INTERRUPTED,
     REPEATS,
@@ -34,7 +33,7 @@ from autotune.trials.study.records import (
     open_configs,
 )
 from autotune.trials.study.sampler import sampler_called, suggest
-from autotune.trials.study.storage import Heartbeat, Kept, await_turn, keeping
+from autotune.trials.study.storage import OVER, Heartbeat, Kept, await_turn, keeping, open_study
 from autotune.trials.trial import REPEATED, Ending, Trial
 
 # A sampler that gives so many in a row that were tried before knows nothing new.
