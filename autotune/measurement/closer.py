@@ -9,7 +9,7 @@ from autotune.measurement.readings.memory import most
 from autotune.measurement.readings.telemetry import trains_on_gpu
 from autotune.measurement.untimed.largest import largest_batch
 from autotune.measurement.untimed.looks import busy_lines, computed_again, operations
-from autotune.profiling.largest import LargestBatch
+from autotune.profiling.profile import LargestBatch
 from autotune.workload.window import AS_IS
 
 # Of the time that the modes get: looking at the program's lines, timing one thing beside the

@@ -6,8 +6,7 @@ from dataclasses import replace
 from autotune.machine import CPU, Machine
 from autotune.profiling.ceilings import measured, per_second, rate_of, to_give_back
 from autotune.profiling.gpu import Looks, build_gpu
-from autotune.profiling.largest import LargestBatch
-from autotune.profiling.profile import Ceiling, Memory, Profile
+from autotune.profiling.profile import Ceiling, LargestBatch, Memory, Profile
 from autotune.profiling.roofline import roofline
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.found import INSIDE, BusyLine, Operations

@@ -5,7 +5,7 @@ trained on there.
 from autotune.measurement.measurement import Failure
 from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.readings.memory import ran_out
-from autotune.profiling.largest import LargestBatch
+from autotune.profiling.profile import LargestBatch
 from autotune.workload.seen import Seen
 from autotune.workload.window import LARGEST, Sizes, Window
 
