@@ -20,9 +20,10 @@ from autotune.verdict.contestants import (
     TUNED,
     known_otherwise,
     parity_in_turns,
+    unlike_said,
+    unlike_steps,
 )
 from autotune.verdict.parity import Parity
-from autotune.verdict.unlike import unlike_said, unlike_steps
 from autotune.verdict.validations import Validations, validations_in
 from autotune.workload.seen import Seen
 from autotune.workload.window import Window, page_faults_per_second

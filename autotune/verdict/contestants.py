@@ -42,6 +42,7 @@ SETTLED_AFTER = 2 / 3  # of the steps that are compared
 # steps are alike: an agent's episodes are not. Chosen.
 FEW, UNUSUAL = 3, 0.1
 SAME_RATE = 1e-9  # relative; a rate that follows from the step's number is the same number
+_BY_CHANCE = 1.05  # the ends of turns make so many times as many samples a step of as many
 
 
 def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool = False) -> Parity:
@@ -210,3 +211,35 @@ def _repeats_itself(seen: Seen) -> bool:
     algorithm in each process, and atomic additions come in any order.
     """
     return seen.device == "cpu" or seen.deterministic
+
+
+def unlike_steps(turns: Turns, name: str) -> float:
+    """How many times as many samples a step of `name` has as one of the program as it is, in the
+    turns of both; 1.0 where that may be chance, or a loader makes batches of one size: a step then
+    has more of them, as where gradients are added up over more and more.
+
+    Speeds are told by samples: they do not say which is faster where steps have others.
+    """
+    each = [_samples_per_step(turns, which) for which in (BASELINE, name)]
+    loaders = [seen.loader for which in (BASELINE, name) if (seen := turns.seen.get(which))]
+    sizes = {loader.batch_size for loader in loaders if loader is not None}
+    if not all(each) or sizes - {None}:
+        return 1.0
+    times = each[1] / each[0]
+    return times if abs(math.log(times)) > math.log(_BY_CHANCE) else 1.0
+
+
+def unlike_said(times: float) -> str:
+    """What is to be known of a ratio of their speeds; "" where they are alike."""
+    if times == 1.0:
+        return ""
+    return (
+        f" A step had {times:.2g} times as many samples as one of the program as it is, though the "
+        "settings change none: the interval is as much wider."
+    )
+
+
+def _samples_per_step(turns: Turns, name: str) -> float:
+    windows = [window for taken in turns.windows.get(name, ()) for window in taken]
+    steps = sum(window.steps for window in windows)
+    return sum(window.samples for window in windows) / steps if steps else 0.0
