@@ -12,14 +12,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from autotune.diagnosis import diagnose
-from autotune.flow.answered import kept_answer
 from autotune.flow.context import START_SECONDS, START_SHARE, Context, Options
 from autotune.flow.device import against_speed, refuse_unknown
 from autotune.flow.emitting import unwritable
 from autotune.flow.judging import judge
 from autotune.flow.measuring import diverges
 from autotune.flow.profiling import profile_program
-from autotune.flow.sameness import hashes_of_files, search_key
+from autotune.flow.sameness import hashes_of_files, kept_answer, search_key
 from autotune.flow.suggestion import by_hand
 from autotune.flow.trying import (
     Found,
