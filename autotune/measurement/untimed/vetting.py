@@ -28,8 +28,12 @@ from autotune.measurement.untimed.delivered import (
     compare_in_order,
     more_steps,
 )
-from autotune.measurement.untimed.open_files import why_files_run_out
-from autotune.measurement.untimed.shared import likely, not_for_workers, unshareable
+from autotune.measurement.untimed.shared import (
+    likely,
+    not_for_workers,
+    unshareable,
+    why_files_run_out,
+)
 from autotune.measurement.untimed.streams import compare_streams
 from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.profiling.profile import Doubt
