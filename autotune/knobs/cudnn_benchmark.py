@@ -17,7 +17,6 @@ What it changes
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import little_from_computing, on_cuda
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
-from autotune.knobs.switches import switch_for_good
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ProcessStatement
 from autotune.workload.seen import Seen
@@ -70,7 +69,7 @@ class CudnnBenchmark(Knob):
 
             torch.backends.cudnn.benchmark = bool(value)
 
-        switch_for_good(setup, switch)
+        setup.switch(switch)
 
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
         return (ProcessStatement(code=f"torch.backends.cudnn.benchmark = {value}"),)
