@@ -48,7 +48,10 @@ def _mended(
             break
         others = without(config, name, seen)
         rest = emit(context.target, others, seen)
-        if rest.sources and not _fails(_run(context, rest)):
+        if not rest.sources:
+            continue
+        found = _run(context, rest)
+        if isinstance(found, Seen) or found.kind == "ended":
             return _less(emission, rest, config.keys() - others.keys(), reason)
     return emission.withdrawn(reason)
 
@@ -110,10 +113,6 @@ def _run(context: Context, emission: Emission) -> Seen | Failure:
         return end.failure
     finally:
         run.kill()
-
-
-def _fails(found: Seen | Failure) -> bool:
-    return isinstance(found, Failure) and found.kind != "ended"
 
 
 def unwritable(context: Context, profiled: Profile, space: Space) -> dict[str, tuple[str, ...]]:

@@ -242,12 +242,8 @@ def _domain(
     for value in wanted:
         check(knob, value)
     own = knob.read(profile.seen)
-    return Choices(own=own, values=_with(own, wanted))
+    return Choices(own=own, values=tuple(dict.fromkeys((own, *wanted))))
 
 
 def _is_allowed(knob: Knob, allow: Semantics) -> bool:
     return _ORDER.index(knob.semantics) <= _ORDER.index(allow)
-
-
-def _with(own: Value, wanted: Sequence[Value]) -> tuple[Value, ...]:
-    return (own, *(value for value in wanted if value != own))

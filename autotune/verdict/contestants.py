@@ -192,9 +192,10 @@ def promised(turns: Turns, config: Config) -> Semantics:
     own = (by_name(name).semantics for name in config)
     semantics = max(own, key=list(Semantics).index, default=Semantics.IDENTICAL)
     seen = turns.seen.get(BASELINE)
-    if semantics is Semantics.IDENTICAL and seen and not _repeats_itself(seen):
-        return Semantics.EQUIVALENT
-    return semantics
+    # On a GPU cuDNN may choose another algorithm in each process, and atomic additions come in any
+    # order.
+    repeats = seen is None or seen.device == "cpu" or seen.deterministic
+    return Semantics.EQUIVALENT if semantics is Semantics.IDENTICAL and not repeats else semantics
 
 
 def _is_in_another_order(before: Seen | None, after: Seen | None) -> bool:
@@ -204,13 +205,6 @@ def _is_in_another_order(before: Seen | None, after: Seen | None) -> bool:
     streams = [each.loader for each in (before, after) if each and each.loader]
     workers = {loader.num_workers for loader in streams if loader.iterable}
     return len(workers) == 2 and max(workers) > 1
-
-
-def _repeats_itself(seen: Seen) -> bool:
-    """Whether two runs of the program give the same numbers. On a GPU cuDNN may choose another
-    algorithm in each process, and atomic additions come in any order.
-    """
-    return seen.device == "cpu" or seen.deterministic
 
 
 def unlike_steps(turns: Turns, name: str) -> float:

@@ -2,7 +2,6 @@
 trained on there.
 """
 
-from autotune.measurement.measurement import Failure
 from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.readings.memory import ran_out
 from autotune.profiling.profile import LargestBatch
@@ -61,14 +60,11 @@ def _train(
         except NotPossible as why:
             return tried, None, str(why)
         except RunEnded as end:
-            return tried, _fits(end.failure), end.failure.reason
+            lacked = end.failure.kind in ("out_of_memory", "killed")
+            return tried, False if lacked else None, end.failure.reason
         drawn_anew = window.samples > window.steps * seen.micro_batches * batch.samples
         if drawn_anew and ran_out([last, window]):  # the program has left that batch out
             return tried, False, "the device had no memory for it"
         if window.peak_bytes is not None:
             tried.append((batch.elements, window.peak_bytes + beside_bytes))
     return tried, True, ""
-
-
-def _fits(failure: Failure) -> bool | None:
-    return False if failure.kind in ("out_of_memory", "killed") else None
