@@ -46,14 +46,8 @@ GAP_TAKES_AT_MOST = 1.5
 
 class Workbench:
     """Starts runs of `target`; a context manager, at whose end all of them and all that they wrote
-    are gone.
-
-    Args:
-        target: the program.
-        seed: that every run's random streams start from, so that runs can be compared batch by
-            batch.
-        first_start_limit_seconds: how long the first run may take to its first step.
-        hides_gpus: whether a run sees no GPU.
+    are gone. The random streams of all start from `seed`, so that they can be compared batch by
+    batch; the first may take `first_start_limit_seconds` to its first step.
     """
 
     def __init__(

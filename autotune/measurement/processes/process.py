@@ -67,14 +67,9 @@ class NotPossible(Exception):
 
 
 class ProcessRun:
-    """A live run in a process of its own. Not safe for use from several threads.
-
-    Args:
-        pid: of the process, which leads a group of its own.
-        exit_status: how the process exited; None while it lives.
-        line: the conversation with the program.
-        output: the file that the program prints to.
-        limit_seconds: how long its start, and then any one step, may take.
+    """A live run in a process of its own, which leads a group, and of which `exit_status` says how
+    it exited, None while it lives. Its start, and then any one step, may take `limit_seconds`. Not
+    safe for use from several threads.
     """
 
     def __init__(

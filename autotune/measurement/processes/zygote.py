@@ -208,7 +208,3 @@ def _kill_descendants() -> list[psutil.Process]:
 
 def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None).prctl(option, value)
-
-
-if __name__ == "__main__":
-    serve(int(sys.argv[1]))

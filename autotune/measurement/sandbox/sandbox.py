@@ -37,17 +37,11 @@ class Sandbox:
         way: Way | None = None,
         scratch_parent: Path | None = None,
     ) -> None:
-        """Find the way that this machine permits, by trying it.
+        """Find the way that this machine permits, by trying it, or insist on one `way`.
 
-        Args:
-            protected: directories that no run may change (see `protected_directories`).
-            kept: directories that stay real though they may lie in protected ones, the output
-                directory for one.
-            named: further ones, where that may fail (see `directories_in_texts`).
-            elsewhere: directories that are protected where overlays can (see `other_directories`).
-            way: insist on one way.
-            scratch_parent: where to put the scratch directory; by default below the directory for
-                temporary files.
+        No run may change `protected` directories (see `protected_directories`), nor those `named`,
+        where that may fail (`directories_in_texts`), nor those `elsewhere`, where overlays can keep
+        it from that (`other_directories`); those `kept` stay real though they may lie in these.
 
         Raises:
             MeasurementError: neither way works, or not the one that was insisted on.

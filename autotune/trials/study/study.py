@@ -45,21 +45,14 @@ Asked = tuple[int, dict[str, Value]]
 
 
 class Study:
-    """The trials of one program on one kind of machine, in an Optuna storage; a context manager, at
-    whose end others may have what was begun.
+    """The trials of one program on one kind of machine, which `key` names, in an Optuna storage (a
+    journal file, a URL, or None for memory); a context manager, at whose end others may have what
+    was begun.
 
-    Args:
-        space: what is searched; what other searches have tried comes to it.
-        profile: of the program.
-        key: names the program and the machine, whose trials go on where they stopped.
-        fresh: begin with no trials; only what another such search was interrupted in goes on.
-        storage: a journal file, an Optuna storage URL, or None for memory.
-        sampler: one of `SAMPLERS`.
-        seed: of Optuna's samplers.
-        patience_seconds: what one percent of expected gain may take.
-        memory_limit_bytes: what a configuration may need at its peak.
-        baseline: the program as it is, as this search has measured it.
-        trial_seconds: what a trial usually takes.
+    What other searches have tried comes to `space`, and their trials go on where they stopped; to
+    begin `fresh`, only those of another such search that was interrupted do. One percent of
+    expected gain may take `patience_seconds`; a trial usually takes `trial_seconds`, and may need
+    `memory_limit_bytes` at its peak. `baseline` is the program as this search measured it as it is.
 
     Raises:
         UsageError: the storage cannot be read or written; `ask`, `tell` and `close` raise it too.
