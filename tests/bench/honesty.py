@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.flow import Options, search
-from autotune.machine import CPU, detect, usable_cores
+from autotune.machine import detect, usable_cores
 from autotune.measurement.interleaved.turns import take_turns
 from autotune.measurement.ratios import LOOKS
 from autotune.measurement.workbench import Workbench
@@ -155,7 +155,7 @@ def searched(folder: Path) -> Verdict:
     and in bf16 where this machine is faster in it.
     """
     text = (EXAMPLES_FOLDER / "language_model.py").read_text()
-    changes = (FUSED, IN_BF16) if bf16_speedup(CPU) > 1 else (FUSED,)
+    changes = (FUSED, IN_BF16) if bf16_speedup() > 1 else (FUSED,)
     for before, after in changes:
         assert text.count(before) == 1, before
         text = text.replace(before, after)
