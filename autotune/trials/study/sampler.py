@@ -180,14 +180,9 @@ def sampler_called(
     """One of `SAMPLERS` on `space`; that of the profile proposes what `propose` says."""
     if name == PROFILE:
         return ProfileSampler(space, profile, propose=propose)
-    return optunas_own(name, space, seed)
-
-
-def optunas_own(name: str, space: Space, seed: int) -> BaseSampler:
-    """Optuna's sampler called `name` ("tpe", "gp" or "random") on `space`."""
-    samplers: dict[str, Callable[[], BaseSampler]] = {
-        "tpe": lambda: optuna.samplers.TPESampler(seed=seed),
-        "gp": lambda: optuna.samplers.GPSampler(seed=seed),
-        "random": lambda: optuna.samplers.RandomSampler(seed=seed),
+    optunas: dict[str, Callable[..., BaseSampler]] = {
+        "tpe": optuna.samplers.TPESampler,
+        "gp": optuna.samplers.GPSampler,
+        "random": optuna.samplers.RandomSampler,
     }
-    return Held(samplers[name](), space, seed)
+    return Held(optunas[name](seed=seed), space, seed)
