@@ -28,7 +28,7 @@ _KILLED = (
 
 class Zygote:
     """The warm process that runs are forked from, with more in its `environment` than this one has;
-    a context manager, at whose end every run is gone.
+    once it is closed, every run is gone.
     """
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
@@ -54,12 +54,6 @@ class Zygote:
         self._exits: dict[int, int] = {}
         self._runs: list[ProcessRun] = []
         self._warm = False
-
-    def __enter__(self) -> "Zygote":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the zygote and every run that is still alive."""
