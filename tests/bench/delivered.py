@@ -191,7 +191,6 @@ def contest(
         "search_wall_seconds": search_seconds,
         "loadtune": asdict(answer) if answer else None,
         **compare(example, claim, answer, timings),
-        "runs": {name: [asdict(each) for each in runs] for name, runs in timings.items()},
     }
 
 
@@ -221,6 +220,16 @@ def take_turns(
     return timings
 
 
+def raw_of(timings: Mapping[str, Sequence[Timing]], warm: int) -> dict[str, Any]:
+    """What each contestant made a second, run by run, and every mark."""
+    return {
+        "samples_per_second": {
+            name: [run.rate(warm) for run in runs] for name, runs in timings.items()
+        },
+        "runs": {name: [asdict(run) for run in runs] for name, runs in timings.items()},
+    }
+
+
 def _is_precise(timings: Mapping[str, Sequence[Timing]], warm: int) -> bool:
     """Whether the gain's interval is narrow enough; so it is where nothing was handed back."""
     if TUNED not in timings:
@@ -248,7 +257,7 @@ def compare(
     gain = Gain.of(rates[tuned], rates[ORIGINAL])
     off = claim.speedup / gain.estimate - 1
     facts: dict[str, Any] = {
-        "samples_per_second": rates,
+        **raw_of(timings, warm),
         "speedup": asdict(gain),
         "wall_speedup": asdict(Gain.of(walls[tuned], walls[ORIGINAL])),
         "claim_off_by": off,
@@ -338,7 +347,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="runs of each contestant, at least")
     parser.add_argument("--budget", default="5m", help="of each search")
     parser.add_argument("--no-loadtune", action="store_true", help="time autotune's alone")
-    parser.add_argument("--json", action="store_true", help="print the document, nothing else")
     parser.add_argument("--out", type=Path, help="write the document here, with all raw data")
     arguments = parser.parse_args()
     if unknown := set(arguments.examples) - set(names):
@@ -365,7 +373,7 @@ def main() -> None:
             _contests(arguments, Path(folder), document)
     except KeyboardInterrupt:
         _say("Interrupted; what was finished is kept.")
-    print(json.dumps(document if arguments.json else document.get("summary")))
+    print(json.dumps(document.get("summary")))
 
 
 def _contests(arguments: argparse.Namespace, folder: Path, document: dict[str, Any]) -> None:
@@ -386,8 +394,7 @@ def _contests(arguments: argparse.Namespace, folder: Path, document: dict[str, A
         if arguments.out:
             arguments.out.parent.mkdir(parents=True, exist_ok=True)
             arguments.out.write_text(json.dumps(document) + "\n")
-        if not arguments.json:
-            _describe(example.name, facts)
+        _describe(example.name, facts)
 
 
 if __name__ == "__main__":

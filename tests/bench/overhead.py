@@ -45,6 +45,7 @@ class Loop:
     transforms: int = 0
 
 
+THREADS = 1
 LOOPS = {
     "tiny": Loop(width=16, depth=2, batch=8, steps=300, warm=200),
     "small": Loop(width=64, depth=40, batch=16, steps=60),
@@ -180,10 +181,9 @@ def main() -> None:
     """Print what the hooks cost, by loop; `--out` keeps the raw times."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
+    torch.set_num_threads(THREADS)
     machine = detect()
     costs = {name: cost(loop, arguments.rounds) for name, loop in LOOPS.items()}
     for name, found in costs.items():
@@ -198,7 +198,7 @@ def main() -> None:
             "device": machine.device_name,
             "cores": machine.cores,
             "versions": dict(machine.versions),
-            "threads": arguments.threads,
+            "threads": THREADS,
             "loops": costs,
         }
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
