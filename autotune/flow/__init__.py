@@ -107,7 +107,9 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
     if (answered := kept_answer(context)) is not None:
         return answered, None
     if is_shared(context.options.storage):
-        _reach(str(context.options.storage))
+        from autotune.trials.study import reach  # Optuna, which few searches need so early
+
+        reach(str(context.options.storage))
     profiled, baseline = _diagnosed(context)
     context = context.judging(profiled.windows)
     space = build_space(profiled, allow=context.options.allow, given=context.options.knobs)
@@ -201,13 +203,6 @@ def _bench(target: Target, options: Options) -> Workbench:
         first_start_limit_seconds=options.seconds(START_SHARE, START_SECONDS),
         hides_gpus=options.device == CPU,
     )
-
-
-def _reach(storage: str) -> None:
-    """Find out before anything is measured whether others' trials can be had."""
-    from autotune.trials.study import reach  # Optuna, which few searches need so early
-
-    reach(storage)
 
 
 def _diagnosed(context: Context) -> tuple[Profile, Measurement]:

@@ -62,19 +62,15 @@ def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:
         space.choices.get("num_workers", (loader.num_workers,)),
         seconds=context.seconds(DRAW_SHARE, DRAW_SECONDS),
         deadline=deadline,
-        counts_steps=loader.iterable and _counts_steps(context, profiled),
+        counts_steps=loader.iterable
+        and context.target.kind != OBJECTS
+        and ends_by_count(whole_program(context.target, profiled.seen)),
     )
     space = _without_others(space, vetted)
     space = _without_late(context, profiled, space, vetted)
     if loader.iterable or context.target.kind == OBJECTS:
         return space
     return _trained_alike(context, profiled, space, vetted, deadline)
-
-
-def _counts_steps(context: Context, profiled: Profile) -> bool:
-    if context.target.kind == OBJECTS:
-        return False
-    return ends_by_count(whole_program(context.target, profiled.seen))
 
 
 def narrowed(space: Space, name: str, vetted: Vetted) -> Space:

@@ -14,6 +14,8 @@ What it changes
     Another algorithm rounds differently, and the choice can differ from run to run.
 """
 
+import functools
+
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import little_from_computing, on_cuda
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
@@ -64,12 +66,9 @@ class CudnnBenchmark(Knob):
         return seen.cudnn_benchmark
 
     def apply(self, setup: Setup, value: Value) -> None:
-        def switch() -> None:
-            import torch
+        from torch.backends import cudnn
 
-            torch.backends.cudnn.benchmark = bool(value)
-
-        setup.switch(switch)
+        setup.switch(functools.partial(setattr, cudnn, "benchmark", bool(value)))
 
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
         return (ProcessStatement(code=f"torch.backends.cudnn.benchmark = {value}"),)

@@ -64,7 +64,10 @@ def closed_by(
             return True
         if any(len(each & key) > len(each) // 2 and each != key for each in suspects):
             return True
-        if any(each <= (held := _held(key, each)) and not _saves(held - each) for each in large):
+        if any(
+            each <= (held := _held(key, each)) and _SAVING.isdisjoint(dict(held - each))
+            for each in large
+        ):
             return True
         if any(name == _WORKERS and int(value) > workers for name, value in key):
             return True
@@ -132,7 +135,3 @@ def _suspects(trials: Sequence[Trial]) -> list[Key]:
         changes = frozenset.intersection(*some)
         shared[changes] = max(shared.get(changes, 0), len(some))
     return [changes for changes, times in shared.items() if len(changes) > 1 or times > 1]
-
-
-def _saves(changes: Key) -> bool:
-    return any(name in _SAVING for name, _ in changes)

@@ -68,7 +68,8 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
     if may_differ and found.same_training is False and all(map(math.isfinite, own)):
         found = replace(found, same_training=None, reason=f"{found.reason} {_ALLOWED}")
     if found.is_another and seen and found.same_training is None:
-        found = replace(found, reason=f"{found.reason} {_otherwise(config, seen)}".rstrip())
+        said = (by_name(each).otherwise(value, seen) for each, value in config.items())
+        found = replace(found, reason=" ".join(filter(None, (found.reason, *said))))
     why = _without_batches(turns, name, config) or _passes_over(turns, name, config)
     steps = min(len(baseline), len(own), LOSSES_WANTED)
     if steps >= FEWEST_STEPS:
@@ -107,12 +108,6 @@ def _other_rate(turns: Turns, name: str) -> str:
         if math.isfinite(first - own) and not math.isclose(first, own, rel_tol=SAME_RATE):
             return _OTHER_RATE.format(first=first, own=own)
     return ""
-
-
-def _otherwise(config: Config, seen: Seen) -> str:
-    """What is another training with `config`, in sentences."""
-    said = (by_name(name).otherwise(value, seen) for name, value in config.items())
-    return " ".join(filter(None, said))
 
 
 def _without_batches(turns: Turns, name: str, config: Config) -> str:

@@ -130,13 +130,14 @@ def search(example: Example, root: Path, budget: str) -> Claim:
     lies beside the patch is taken.
     """
     out = root.parent / "out"
+    given = str(ROOT), os.environ.get("PYTHONPATH", "")  # this autotune, and what it finds
     command = ["search", f"examples/{example.name}.py", "--budget", budget, "--out", str(out)]
     subprocess.run(
         [sys.executable, "-m", "autotune", *command],
         check=True,
         cwd=root,
         stdout=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(_search_path())},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, given))},
     )
     claim, patch = Claim.of(json.loads((out / "result.json").read_text())), out / "tuned.patch"
     if claim.outcome != "faster":
@@ -149,12 +150,6 @@ def search(example: Example, root: Path, budget: str) -> Claim:
     else:
         shutil.copy(out / f"{example.name}_tuned.py", copy / "examples" / example.tuned)
     return claim
-
-
-def _search_path() -> list[str]:
-    """Where a program in another folder finds this autotune, and all else that this one does."""
-    given = os.environ.get("PYTHONPATH", "")
-    return [str(ROOT), *([given] if given else [])]
 
 
 def copy_of(root: Path, name: str) -> Path:

@@ -122,7 +122,8 @@ def _fork_on_request(controller: Connection, terminal: os.terminal_size | None) 
             if pid not in runs:
                 continue  # adopted
             runs.discard(pid)
-            _kill_group(pid)  # what it left behind: loader workers
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)  # what it left behind: loader workers
             if not runs:
                 _kill_descendants()
             controller.send(Exited(pid=pid, status=status))
@@ -191,11 +192,6 @@ def _become_a_run(output: int, terminal: os.terminal_size | None) -> None:
         sys.stdout.reconfigure(
             line_buffering=True
         )  # as at a terminal: of a killed run, all is there
-
-
-def _kill_group(pid: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
 
 
 def _kill_descendants() -> list[psutil.Process]:
