@@ -127,15 +127,10 @@ class Workbench:
         """Start a run set up by `config`, with the text of `sources` (by path) in place of its
         files' own.
 
-        With `injected`, objects too are set up at torch's seams rather than by their Trainer. With
-        `nudge`, weights begin moved by so much of themselves; with `stream`, samples are read with
-        other random numbers; with `reorder`, in another order from the second epoch on; with
-        `reseed`, all that training draws are others; with `alike`, loaders read alike whoever
-        reads; with `epoch_batches`, none gives more of them. `littered`, its new memory is full
-        of numbers that are not zero. With `compiles`, `sources` use
-        torch.compile, as `config` may; beyond `compiles_until`, of `time.monotonic()`, compiling
-        gets no time of its own. With `phases`, windows say what their time was spent on; where it
-        is `marked`, which blocks of `sources` were not come to.
+        What else it is to do otherwise is as `Job` and `Setup` have it. With `compiles`, `sources`
+        use torch.compile, as `config` may; beyond `compiles_until`, of `time.monotonic()`,
+        compiling gets no time of its own. Where it is `marked`, windows say which blocks of
+        `sources` were not come to.
         """
         job = Job(
             program=self._target.program(dict(sources or {}), marked=marked),

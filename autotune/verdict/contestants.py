@@ -13,6 +13,7 @@ from autotune.measurement.readings.memory import left_out
 from autotune.verdict.chance import FEWEST_STEPS
 from autotune.verdict.parity import Parity, parity
 from autotune.workload.seen import Seen
+from autotune.workload.window import Window
 
 # The contestants, as turns and results name them.
 BASELINE, TUNED, DELIVERED = "baseline", "tuned", "delivered"
@@ -42,7 +43,7 @@ SETTLED_AFTER = 2 / 3  # of the steps that are compared
 # steps are alike: an agent's episodes are not. Chosen.
 FEW, UNUSUAL = 3, 0.1
 SAME_RATE = 1e-9  # relative; a rate that follows from the step's number is the same number
-_BY_CHANCE = 1.05  # the ends of turns make so many times as many samples a step of as many
+_BY_CHANCE = 1.05  # times as many samples a step as the ends of turns may make of as many
 
 
 def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool = False) -> Parity:
@@ -209,7 +210,7 @@ def unlike_steps(turns: Turns, name: str) -> float:
 
     Speeds are told by samples: they do not say which is faster where steps have others.
     """
-    each = [_samples_per_step(turns, which) for which in (BASELINE, name)]
+    each = [*map(_samples_per_step, windows_of_both(turns, name))]
     loaders = [seen.loader for which in (BASELINE, name) if (seen := turns.seen.get(which))]
     sizes = {loader.batch_size for loader in loaders if loader is not None}
     if not all(each) or sizes - {None}:
@@ -228,7 +229,12 @@ def unlike_said(times: float) -> str:
     )
 
 
-def _samples_per_step(turns: Turns, name: str) -> float:
-    windows = [window for taken in turns.windows.get(name, ()) for window in taken]
+def windows_of_both(turns: Turns, name: str) -> tuple[list[Window], list[Window]]:
+    """All windows of the program as it is, and of `name`."""
+    own, its = (turns.windows.get(each, ()) for each in (BASELINE, name))
+    return [each for taken in own for each in taken], [each for taken in its for each in taken]
+
+
+def _samples_per_step(windows: Sequence[Window]) -> float:
     steps = sum(window.steps for window in windows)
     return sum(window.samples for window in windows) / steps if steps else 0.0
