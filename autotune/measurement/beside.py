@@ -36,16 +36,8 @@ Windows = MutableMapping[str, list[Window]]
 def in_turns(
     run: ProcessRun, mode: str, beside: str, windows: Windows, *, seconds: float, cores: int
 ) -> dict[str, list[Window]]:
-    """Windows of `mode` in turns with some of `beside`, each by its mode; nothing where the
-    processors were taken, or the program has ended.
-
-    Args:
-        run: of the program; what it is at does not matter.
-        mode: in which it is timed.
-        beside: what that is held to.
-        windows: of the program by mode.
-        seconds: of timing.
-        cores: that it may use; where it did not get them nothing is said.
+    """Windows of `mode` in turns with some of the one `beside`, by their modes, as `windows` of the
+    program are; nothing where it has not had its `cores`, or has ended. It is timed for `seconds`.
     """
     known = windows.get(beside) or windows.get(AS_IS, [])
     steps = sum(window.steps for window in known)

@@ -28,13 +28,9 @@ _DIGEST = re.compile("(?=.*[a-f])[0-9a-f]{16,}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filled:
-    """Files that a program made while it trained its first batches.
-
-    Attributes:
-        files: of the cache, as the program knows them.
-        seconds: for how long it was let go on for that.
-        full: it made no more of them at the end.
-        validated: it validated meanwhile, too: some may be what that leaves.
+    """Files of a cache, as the program knows them, that it made while it trained its first batches,
+    for which it was let go on for `seconds`: no more at the end where it is `full`. Where it has
+    `validated` meanwhile too, some may be what that leaves.
     """
 
     files: tuple[str, ...]

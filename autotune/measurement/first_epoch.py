@@ -22,13 +22,9 @@ WORTH_AN_EPOCH = 1.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstEpoch:
-    """A cache in memory that a dataset filled while the program trained its first batches.
-
-    Attributes:
-        names: of what it is kept in.
-        steps: after which it was full.
-        seconds: that they took.
-        speedup: how many times as fast training was then.
+    """A cache in memory, kept under these `names`, that a dataset filled while the program trained
+    its first batches: it was full after so many `steps`, which took `seconds`, and training was
+    faster by `speedup` then.
     """
 
     names: tuple[str, ...]

@@ -100,7 +100,7 @@ def decide(
         turns={name: _all(rounds, name) for name in turns.windows},
         rounds=tuple(len(each[BASELINE]) for each in rounds),
         left_out=left_out,
-        scatter=_scatter(turns, TUNED),
+        scatter=scatter_of(*windows_of_both(turns, TUNED)),
         suspect="" if may_differ else (known_otherwise(turns, config) or ("",))[0],
         too_short=speedup is None and not left_out and bool(turns.ended),
     )
@@ -139,7 +139,8 @@ def _speedup(turns: Turns, rounds: Sequence[Round], name: str) -> Ratio | None:
     if sum(map(len, pairs)) < FEWEST_TURNS:
         return None
     confidence = confidence_per_look(len(LOOKS))
-    found = ratio_in_turns(pairs, confidence=confidence, scatter=_scatter(turns, name))
+    scatter = scatter_of(*windows_of_both(turns, name))
+    found = ratio_in_turns(pairs, confidence=confidence, scatter=scatter)
     calm = found.low * turns.calm_share if _takes_less(turns, name) else found.low
     found = widened(found, unknown_of(*windows_of_both(turns, name)))
     found = widened(found, abs(math.log(unlike_steps(turns, name))))
@@ -150,11 +151,6 @@ def _takes_less(turns: Turns, name: str) -> bool:
     """Whether `name` takes less than half the memory anew that the program as it is takes."""
     own, its = map(page_faults_per_second, windows_of_both(turns, name))
     return own is not None and its is not None and 2 * its < own
-
-
-def _scatter(turns: Turns, name: str) -> float:
-    """What processes of `name` and of the program as it is are expected to differ by."""
-    return scatter_of(*windows_of_both(turns, name))
 
 
 def _delivered(
