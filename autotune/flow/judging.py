@@ -17,7 +17,7 @@ from autotune.flow.trying import Found
 from autotune.flow.unanswered import why_too_large, why_unknown, why_untried
 from autotune.knobs import doubts, unconfirmed
 from autotune.knobs.knob import Config, Semantics
-from autotune.measurement.interleaved.turns import TURN_SECONDS, LossSeconds, Turns, take_turns
+from autotune.measurement.interleaved.turns import LossSeconds, Turns, take_turns, turn_seconds_of
 from autotune.measurement.measurement import Measurement
 from autotune.measurement.ratios import LOOKS
 from autotune.measurement.readings.faults import calm_share
@@ -43,8 +43,6 @@ from autotune.workload.program.imported import files_that_run
 from autotune.workload.program.target import OBJECTS, Target
 from autotune.workload.window import AS_IS
 
-# A turn holds at least so many of the program's own steps, so that it is more than one batch.
-STEPS_PER_TURN = 2.5
 # How long each contestant may run on for losses to compare: a share of the budget, within limits in
 # seconds; for the fewest that say anything, and for more.
 LOSSES_NEEDED = 0.08, (3.0, 10.0)
@@ -249,7 +247,7 @@ def _take_turns(
         contestants,
         rounds=LOOKS[-1],
         deadline=context.deadline,
-        turn_seconds=max(TURN_SECONDS, STEPS_PER_TURN * profiled.step_seconds),
+        turn_seconds=turn_seconds_of(profiled.step_seconds),
         warm_seconds=context.warm_seconds,
         losses=wanted,
         after_round=lambda taken: is_decided(taken, cores=context.machine.cores),

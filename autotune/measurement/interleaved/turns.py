@@ -17,6 +17,8 @@ from autotune.workload.window import Window
 
 # Two warmed processes taking turns of 0.4 s: 7 % rms error, against 12 % one after the other.
 TURN_SECONDS = 0.4
+# It holds so many of the program's own steps at least, so that it is more than one batch.
+STEPS_PER_TURN = 2.5
 # Losses of few steps say little of a training: what the turns did not give is run on, not timed.
 LOSSES_NEEDED, LOSSES_WANTED = 40, 200
 
@@ -116,6 +118,11 @@ class Turns:
         fair = {name: [timed(windows[turn]) for turn in kept] for name, windows in taken.items()}
         trained = {name: each for name, each in fair.items() if rate(each) > 0 or not each}
         return trained, count - len(kept)
+
+
+def turn_seconds_of(step_seconds: float) -> float:
+    """How long a turn of a program with such steps is at the least."""
+    return max(TURN_SECONDS, STEPS_PER_TURN * step_seconds)
 
 
 def take_turns(
