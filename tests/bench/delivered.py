@@ -257,7 +257,10 @@ def compare(
         "wall_speedup": asdict(Gain.of(walls[tuned], walls[ORIGINAL])),
         "claim_off_by": off,
         "claim_holds": abs(off) <= AGREEMENT if claim.outcome == "faster" else None,
-        "pays_after_seconds": _pays_after(claim.cost_seconds, gain.estimate),
+        # Of training, by the program as it is: then the search was worth its cost.
+        "pays_after_seconds": claim.cost_seconds / (1 - 1 / gain.estimate)
+        if gain.estimate > 1
+        else None,
         "other_cores": max(run.other_cores for runs in timings.values() for run in runs),
         "stolen_cores": max(run.stolen_cores for runs in timings.values() for run in runs),
     }
@@ -268,11 +271,6 @@ def compare(
         facts["loadtune_wall_speedup"] = asdict(Gain.of(walls[other], walls[ORIGINAL]))
         facts["autotune_over_loadtune"] = asdict(Gain.of(rates[tuned], rates[other]))
     return facts
-
-
-def _pays_after(cost_seconds: float, speedup: float) -> float | None:
-    """Seconds of training, by the program as it is, after which the search was worth its cost."""
-    return cost_seconds / (1 - 1 / speedup) if speedup > 1 else None
 
 
 def summary(examples: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -102,14 +102,9 @@ class Sandbox:
         return self._new(self._pattern)
 
     def keep_prepared(self, layer: Layer) -> bool:
-        """Keep what the live run of `layer` has written so far for the layers after it.
-
-        Call it at the moment of the run's first step, while it waits. Only the first call of a
-        search keeps anything.
-
-        Returns:
-            Whether it was kept: not where that needs too much space; every run then prepares for
-            itself.
+        """Keep what the live run of `layer` has written so far, as it waits at its first step, for
+        the layers after it; whether that was kept: not where it needs too much space, nor by
+        another call than a search's first. Every run then prepares for itself.
         """
         if self._prepared is not None or layer.prepared is not None:
             return False
@@ -128,10 +123,7 @@ class Sandbox:
 
     def keep_more(self, layer: Layer, paths: Iterable[str]) -> bool:
         """Keep also these files, which the run of `layer` has written since, for the layers after
-        it; no other run may be live.
-
-        Returns:
-            Whether they were kept, all of them.
+        it, while no other run is live; whether all of them were kept.
         """
         if self._prepared is None:
             return False
