@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +73,7 @@ def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Zygote"]:
     from autotune.measurement.sandbox import environment, quiet_environment
 
     scratch = tmp_path_factory.mktemp("caches")
-    with Zygote({**environment(scratch), **quiet_environment(scratch)}) as warm:
+    with closing(Zygote({**environment(scratch), **quiet_environment(scratch)})) as warm:
         yield warm
 
 

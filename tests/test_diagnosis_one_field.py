@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from autotune.diagnosis import diagnose
-from autotune.profiling.largest import LargestBatch
-from autotune.profiling.profile import Profile
+from autotune.profiling.profile import LargestBatch, Profile
 from autotune.profiling.trace import COPY, DATA, LAUNCH, OTHER, SYNC
 from tests import builders
 from tests.test_diagnosis_device import BATCH, on_device

@@ -11,10 +11,10 @@ from autotune.errors import MeasurementError, ProgramError
 from autotune.flow import Options
 from autotune.knobs import KNOBS
 from autotune.knobs.knob import Semantics
-from autotune.measurement.sandbox import tree_hash
 from autotune.outputs.document import read_document
 from autotune.result import Result
 from autotune.verdict import Verdict
+from tests.trees import tree_hash
 
 pytestmark = pytest.mark.alone
 

@@ -1,7 +1,6 @@
 """What is said of the largest batch that a program's data gives."""
 
-from autotune.profiling.largest import LargestBatch
-from autotune.profiling.profile import Memory
+from autotune.profiling.profile import LargestBatch, Memory
 
 _GIB = 1 << 30
 # So much larger than the first in its numbers, a batch is said to be.

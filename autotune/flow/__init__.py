@@ -12,13 +12,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from autotune.diagnosis import diagnose
-from autotune.flow.answered import kept_answer
 from autotune.flow.context import START_SECONDS, START_SHARE, Context, Options
-from autotune.flow.energy import against_speed, refuse_unknown
+from autotune.flow.device import against_speed, refuse_unknown
+from autotune.flow.emitting import unwritable
 from autotune.flow.judging import judge
 from autotune.flow.measuring import diverges
 from autotune.flow.profiling import profile_program
-from autotune.flow.sameness import hashes_of_files, search_key
+from autotune.flow.sameness import hashes_of_files, kept_answer, search_key
 from autotune.flow.suggestion import by_hand
 from autotune.flow.trying import (
     Found,
@@ -28,7 +28,6 @@ from autotune.flow.trying import (
     try_configs,
 )
 from autotune.flow.vetting import vet
-from autotune.flow.writable import unwritable
 from autotune.listener import Listener
 from autotune.machine import CPU, detect, make_gpu_nodes
 from autotune.measurement.measurement import Measurement
@@ -108,7 +107,9 @@ def _search(context: Context) -> tuple[Result, Emission | None]:
     if (answered := kept_answer(context)) is not None:
         return answered, None
     if is_shared(context.options.storage):
-        _reach(str(context.options.storage))
+        from autotune.trials.study import reach  # Optuna, which few searches need so early
+
+        reach(str(context.options.storage))
     profiled, baseline = _diagnosed(context)
     context = context.judging(profiled.windows)
     space = build_space(profiled, allow=context.options.allow, given=context.options.knobs)
@@ -202,13 +203,6 @@ def _bench(target: Target, options: Options) -> Workbench:
         first_start_limit_seconds=options.seconds(START_SHARE, START_SECONDS),
         hides_gpus=options.device == CPU,
     )
-
-
-def _reach(storage: str) -> None:
-    """Find out before anything is measured whether others' trials can be had."""
-    from autotune.trials.study import reach  # Optuna, which few searches need so early
-
-    reach(storage)
 
 
 def _diagnosed(context: Context) -> tuple[Profile, Measurement]:

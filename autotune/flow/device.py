@@ -1,10 +1,13 @@
-"""The device that a program trains on, which need not be the one that was found beforehand."""
+"""The device that a program trains on, which need not be the one that was found beforehand, and
+need not say what energy it takes.
+"""
 
-from autotune.errors import MeasurementError
-from autotune.flow.context import Context
+from autotune.errors import MeasurementError, UsageError
+from autotune.flow.context import Context, Options
 from autotune.machine import CPU, Machine, detect, with_gpu
-from autotune.measurement.readings.telemetry import trains_on_gpu
+from autotune.measurement.readings.telemetry import reports_energy, trains_on_gpu
 from autotune.nvml import describe_gpu
+from autotune.trials.front import ENERGY, MEMORY
 from autotune.workload.seen import Seen
 
 
@@ -32,3 +35,25 @@ def _was_hidden(context: Context, seen: Seen) -> bool:
     show was there all the time.
     """
     return context.options.device == CPU or describe_gpu(seen.device_uuid) is not None
+
+
+def refuse_unknown(options: Options, machine: Machine, seen: Seen | None = None) -> None:
+    """Refuse `--energy` where `machine`, on which the program was `seen` to train, reports none;
+    before it is seen, that is known of a CPU.
+
+    Raises:
+        UsageError: it was asked for, and the device does not report it.
+    """
+    if not options.energy:
+        return
+    if not (reports_energy(seen) if seen else machine.device != CPU):
+        raise UsageError(
+            f"--energy: this device ({machine.device_name}) reports no energy.",
+            "NVIDIA's drivers report that of whole GPUs: search without --energy.",
+        )
+
+
+def against_speed(options: Options) -> tuple[str, ...]:
+    """What trials are set against speed by: memory where nothing else was asked for."""
+    limited = options.memory_limit_bytes is not None or not options.energy
+    return (ENERGY,) * options.energy + (MEMORY,) * limited

@@ -17,9 +17,8 @@ from autotune.profiling.course import (
     doubts_of_trackers,
     doubts_of_validation,
 )
-from autotune.profiling.later import doubts_of_last_batch, doubts_of_later_steps
+from autotune.profiling.later import doubts_of_last_batch, doubts_of_later_steps, doubts_of_updates
 from autotune.profiling.profile import Doubt
-from autotune.profiling.updates import doubts_of_updates
 from autotune.source.edits import Place
 from autotune.source.loops.by_the_clock import by_the_clock
 from autotune.source.loops.chances import moved_chance

@@ -1,7 +1,7 @@
-"""The source that is handed back: written, and seen to run."""
+"""The source that is handed back: what it cannot be given, and what it is, seen to run."""
 
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 
 from autotune.flow.context import Context
@@ -10,6 +10,10 @@ from autotune.knobs.knob import Config
 from autotune.measurement.measurement import Failure
 from autotune.measurement.processes.process import RunEnded
 from autotune.outputs.patch import Emission, emit
+from autotune.outputs.wording import settings
+from autotune.profiling.profile import Profile
+from autotune.trials.space import Space
+from autotune.workload.program.target import OBJECTS
 from autotune.workload.seen import Seen
 
 
@@ -44,7 +48,10 @@ def _mended(
             break
         others = without(config, name, seen)
         rest = emit(context.target, others, seen)
-        if rest.sources and not _fails(_run(context, rest)):
+        if not rest.sources:
+            continue
+        found = _run(context, rest)
+        if isinstance(found, Seen) or found.kind == "ended":
             return _less(emission, rest, config.keys() - others.keys(), reason)
     return emission.withdrawn(reason)
 
@@ -108,5 +115,27 @@ def _run(context: Context, emission: Emission) -> Seen | Failure:
         run.kill()
 
 
-def _fails(found: Seen | Failure) -> bool:
-    return isinstance(found, Failure) and found.kind != "ended"
+def unwritable(context: Context, profiled: Profile, space: Space) -> dict[str, tuple[str, ...]]:
+    """Settings of `space` that the source refuses each by itself, in words, by the reason; objects
+    have no source.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    if context.target.kind == OBJECTS:
+        return found
+    for name, config in _settings(space):
+        refused = emit(context.target, config, profiled.seen).refused
+        if refused:
+            is_number = type(config[name]) is int
+            said = name if is_number else settings(config)
+            found[refused[0].reason] = (*found.get(refused[0].reason, ()), said)
+    return found
+
+
+def _settings(space: Space) -> Iterator[tuple[str, Config]]:
+    """Each that means something by itself; of a knob's numbers the last stands for all."""
+    for name, values in space.choices.items():
+        others = [value for value in values if value != space.own[name]]
+        for value in others[-1:] if type(values[-1]) is int else others:
+            config = space.difference({name: value})
+            if name in config:
+                yield name, config

@@ -1,6 +1,8 @@
 """The last stage: what is handed back, timed in turns with the program as it is."""
 
 import functools
+import os
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,14 +12,12 @@ from autotune.flow.context import Context
 from autotune.flow.controls import CONTROL_SECONDS, Left, Start, controls, pairs_of_seeds
 from autotune.flow.emitting import tried_out
 from autotune.flow.next_best import next_best, suspect
-from autotune.flow.threads_beside import thread_beside
 from autotune.flow.through import seen_through
 from autotune.flow.trying import Found
 from autotune.flow.unanswered import why_too_large, why_unknown, why_untried
 from autotune.knobs import doubts, unconfirmed
 from autotune.knobs.knob import Config, Semantics
-from autotune.measurement.interleaved.losses import LossSeconds
-from autotune.measurement.interleaved.turns import TURN_SECONDS, Turns, take_turns
+from autotune.measurement.interleaved.turns import LossSeconds, Turns, take_turns, turn_seconds_of
 from autotune.measurement.measurement import Measurement
 from autotune.measurement.ratios import LOOKS
 from autotune.measurement.readings.faults import calm_share
@@ -38,11 +38,11 @@ from autotune.verdict import (
 from autotune.verdict.clear import MINIMUM_GAIN
 from autotune.verdict.contestants import promised
 from autotune.verdict.parity import Parity, may_be_chance, may_be_the_seeds
-from autotune.workload.program.target import OBJECTS
+from autotune.workload.found import BESIDE
+from autotune.workload.program.imported import files_that_run
+from autotune.workload.program.target import OBJECTS, Target
 from autotune.workload.window import AS_IS
 
-# A turn holds at least so many of the program's own steps, so that it is more than one batch.
-STEPS_PER_TURN = 2.5
 # How long each contestant may run on for losses to compare: a share of the budget, within limits in
 # seconds; for the fewest that say anything, and for more.
 LOSSES_NEEDED = 0.08, (3.0, 10.0)
@@ -54,6 +54,8 @@ AGAIN_SHARE = 0.15
 # program differ by 5 %.
 SEEN_BY_CHANCE = 1.2
 _STARTS = 2  # of a round of turns
+# By which a thread waits for what it hands over to be taken.
+_HANDS_OVER = re.compile(r"Queue\(")
 _UNTOLD = "Whether chance explains that was not looked at, since no gain was told from none."
 
 
@@ -245,7 +247,7 @@ def _take_turns(
         contestants,
         rounds=LOOKS[-1],
         deadline=context.deadline,
-        turn_seconds=max(TURN_SECONDS, STEPS_PER_TURN * profiled.step_seconds),
+        turn_seconds=turn_seconds_of(profiled.step_seconds),
         warm_seconds=context.warm_seconds,
         losses=wanted,
         after_round=lambda taken: is_decided(taken, cores=context.machine.cores),
@@ -258,3 +260,18 @@ def _take_turns(
         turns.windows[DELIVERED] = turns.windows[TUNED]
         turns.seen[DELIVERED] = turns.seen[TUNED]
     return turns
+
+
+def thread_beside(target: Target, profiled: Profile) -> str:
+    """The function and line of a thread of the program's own that works beside its training, at a
+    pace of its own; "" where none computes, where it draws from the training loader, or where the
+    program has a queue: what is handed over by one is as much in each step, however fast those are.
+    """
+    line = next((each for each in profiled.lines if each.phase == BESIDE), None)
+    loader = profiled.seen.loader
+    if line is None or target.kind == OBJECTS or (loader is not None and loader.threaded):
+        return ""
+    texts = (text for _, text in files_that_run(target, profiled.seen.modules))
+    if any(map(_HANDS_OVER.search, texts)):
+        return ""
+    return f"{line.function}, {os.path.basename(line.path)}:{line.line}"

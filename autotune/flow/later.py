@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from autotune.flow.context import Context
 from autotune.flow.controls import CONTROL_SECONDS, Left, Start, controls, pairs_of_seeds
 from autotune.knobs.knob import Config, Semantics
-from autotune.measurement.interleaved.losses import LOSSES_WANTED
-from autotune.measurement.interleaved.turns import Turns
+from autotune.measurement.interleaved.turns import LOSSES_WANTED, Turns
 from autotune.measurement.untimed.through import Through
 from autotune.source.loops.not_come_to import in_words, not_come_to
 from autotune.source.program import Program
@@ -54,13 +53,8 @@ def what_was_not_seen(missed: Sequence[tuple[str, str]]) -> str:
 def parity_later(
     context: Context, config: Config, starts: tuple[Start, Start], ran: tuple[Through, Through]
 ) -> Parity:
-    """Whether the settings `config` train the same there.
-
-    Args:
-        context: of the search.
-        config: the settings.
-        starts: what starts the program there as it is, and with the settings.
-        ran: what both came to.
+    """Whether the settings `config` train the same there, by what the program as it is and with
+    them `ran` to, as each of `starts` starts it.
     """
     turns = Turns()
     for name, each in zip((BASELINE, TUNED), ran, strict=True):

@@ -26,12 +26,8 @@ PARTING = (
 
 
 def suspect(config: Config, parted: Parity | None = None, trials: Sequence[Trial] = ()) -> str:
-    """The setting that is likeliest to make `config` another training; "" where none is known.
-
-    Args:
-        config: the settings.
-        parted: by what they were found to.
-        trials: those with some of them may show of which that is not.
+    """The setting that is likeliest to make `config` another training, by what they were found to
+    have `parted`; "" where none is known. Of some of them `trials` may show that they do not.
     """
     likeliest = [name for name in PARTING if name in config]
     alike = [trial.config for trial in trials if _trained_alike(parted, trial)]

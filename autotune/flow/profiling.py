@@ -20,7 +20,6 @@ from autotune.flow.doubts import doubts_of_program
 from autotune.flow.measuring import MOST_NOT_FINITE
 from autotune.flow.mending import why_nothing
 from autotune.listener import Listener
-from autotune.machine import CPU
 from autotune.measurement.ablated import Ablation
 from autotune.measurement.ablation import ablate
 from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
@@ -159,7 +158,7 @@ def _probes(context: Context, ablation: Ablation) -> dict[str, float]:
         probed[NO_ANOMALY] = ablation.without_anomaly
     if trains_on_gpu(ablation.seen):
         return probed
-    probed["bf16_speedup"] = context.bench.call(bf16_speedup, CPU)
+    probed["bf16_speedup"] = context.bench.call(bf16_speedup)
     probed["denormal_times"] = context.bench.call(denormal_times)
     if ablation.one_thread is not None:
         probed[ONE_THREAD] = ablation.one_thread
@@ -173,7 +172,7 @@ def _look(context: Context, ablation: Ablation) -> Looks:
     context.listener.stage("looking at what the device waits for")
     return look(
         context.bench.start,
-        compiled=any(model.compiled != "off" for model in ablation.seen.models),
+        compiled=ablation.seen.is_compiled,
         backwards_per_step=ablation.seen.backwards_per_step,
         deadline=context.trials_deadline,
     )

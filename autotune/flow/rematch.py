@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from autotune.flow.context import Context
 from autotune.knobs import by_name
 from autotune.knobs.knob import Config, Semantics
-from autotune.measurement.interleaved.turns import TURN_SECONDS, Turns, take_turns
+from autotune.measurement.interleaved.turns import Turns, take_turns, turn_seconds_of
 from autotune.measurement.ratios import FEWEST_TURNS_PER_PROCESS, ratio_in_turns
 from autotune.profiling.profile import Profile
 from autotune.result import Rematch
@@ -35,7 +35,8 @@ def settle(
     if len(ranked) < 2 or not _is_open(ranked[0], ranked[1]):
         return best, None
     second = ranked[1].trial
-    seconds = best.seconds + second.seconds + 2 * FEWEST_TURNS_PER_PROCESS * _turn_seconds(profiled)
+    turn_seconds = turn_seconds_of(profiled.step_seconds)
+    seconds = best.seconds + second.seconds + 2 * FEWEST_TURNS_PER_PROCESS * turn_seconds
     if time.monotonic() + seconds > context.deadline - _judging_seconds(context):
         return best, None
     context.listener.stage("measuring the two best once more, in turns")
@@ -47,7 +48,7 @@ def settle(
             },
             rounds=1,
             deadline=context.deadline - _judging_seconds(context),
-            turn_seconds=_turn_seconds(profiled),
+            turn_seconds=turn_seconds,
             warm_seconds=context.warm_seconds,
             together=True,
             after_round=lambda _: True,
@@ -64,10 +65,6 @@ def _is_open(first: Ranked, second: Ranked) -> bool:
 def _judging_seconds(context: Context) -> float:
     """What is kept back for the verdict: the rematch takes a third of its share at most."""
     return context.verdict_share * context.options.budget_seconds * 2 / 3
-
-
-def _turn_seconds(profiled: Profile) -> float:
-    return max(TURN_SECONDS, 2.5 * profiled.step_seconds)
 
 
 def _winner(turns: Turns, best: Trial, second: Trial, cores: int) -> tuple[Trial, Rematch | None]:

@@ -35,19 +35,11 @@ def texts_sooner(
     early: int = 0,
     every: bool = True,
 ) -> dict[str, str]:
-    """The files of the program, by path, whose text has what comes late; with that sooner.
-
-    Args:
-        target: the program.
-        seen: a run of it.
-        steps: after which it comes, whether these are steps or epochs.
-        running: where functions begin that its steps were seen to run.
-        batches: that an epoch has at the most; as many as it has with 0, and as many epochs.
-        epochs: that there are at the most.
-        early: batches after which a loop ends that the program may leave before its end, where
-            epochs have as many as they have; where it does with 0.
-        every: whether what comes every so many steps does so as well (evaluations mostly), and not
-            only what begins at one.
+    """The files of the program, by path, whose text has what comes late; with that after so many
+    steps, or epochs, and what comes `every` so many as well (evaluations mostly). `running` are
+    where functions begin that its steps were seen to run. An epoch has so many `batches` at the
+    most, and there are so many `epochs`; where it has as many as it has (0), a loop that the
+    program may leave before its end does end after so many `early` batches.
     """
     if target.kind == OBJECTS:
         return {}

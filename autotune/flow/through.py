@@ -16,13 +16,13 @@ from autotune.flow.later import not_reached, parity_later, to_be_marked, what_wa
 from autotune.flow.next_best import in_order, suspect
 from autotune.flow.sooner import EPOCHS, INTERVAL, STEPS_PER_EPOCH, batches_of, how_it_runs
 from autotune.knobs.knob import Config
-from autotune.measurement.interleaved.losses import LOSSES_WANTED
+from autotune.measurement.interleaved.turns import LOSSES_WANTED
 from autotune.measurement.measurement import Failure
 from autotune.measurement.untimed.through import Through, run_through
 from autotune.outputs.patch import Emission
 from autotune.outputs.wording import settings
 from autotune.profiling.profile import Profile
-from autotune.source.loops.seldom import Seldom, seldom, sooner
+from autotune.source.loops.seldom import seldom, sooner
 from autotune.verdict import Parity, Verdict
 from autotune.verdict.answer import held_to
 from autotune.verdict.validations import between_epochs_in, short_validations_in
@@ -115,7 +115,8 @@ class _Through:
     ) -> Start:
         """What starts it with a config, or with the text of files for its own, `marks` in those."""
         texts = {**self._texts, **(marks or {}), **(sources or {})}
-        texts |= {path: self._sooner(texts[path], what) for path, what in self._seldom.items()}
+        how = {"interval": INTERVAL, "batches": self._batches, "epochs": EPOCHS}
+        texts |= {path: sooner(texts[path], what, **how) for path, what in self._seldom.items()}
         return functools.partial(
             self._context.bench.start,
             config,
@@ -141,9 +142,6 @@ class _Through:
         marks = to_be_marked(self._whole)
         found = self.of(marks=marks, **how)
         return self.of(**how) if marks and found.failure else found
-
-    def _sooner(self, text: str, what: Seldom) -> str:
-        return sooner(text, what, interval=INTERVAL, batches=self._batches, epochs=EPOCHS)
 
     def changes_less(self) -> bool:
         """Have thresholds be passed where they are from now on, or then stages begin where they do,

@@ -52,7 +52,9 @@ def why_unknown(profiled: Profile, trials: Sequence[Trial], *, limited: bool = F
     tried = [trial.outcome for trial in trials if trial.config]
     failures = [outcome for outcome in tried if isinstance(outcome, Failure)]
     measured = [outcome for outcome in tried if isinstance(outcome, Measurement)]
-    disturbed = [outcome for outcome in measured if _is_disturbed(outcome)]
+    disturbed = [
+        each for each in measured if any(at.name == PROCESSORS_TAKEN for at in each.doubts)
+    ]
     if limited and measured and all(outcome.peak_bytes is None for outcome in measured):
         return (
             f"Of {len(tried)} settings tried none could be held to the memory limit: of those that "
@@ -106,7 +108,3 @@ def why_too_large(trials: Sequence[Trial], limit_bytes: int | None) -> str:
         f"What came out faster takes more memory than the limit of {size(limit_bytes)} allows: "
         f"{settings(config)} came out {times(gain)} as fast and takes {size(needed)}."
     )
-
-
-def _is_disturbed(measured: Measurement) -> bool:
-    return any(doubt.name == PROCESSORS_TAKEN for doubt in measured.doubts)

@@ -9,10 +9,9 @@ from dataclasses import replace
 
 from autotune.flow.context import Context
 from autotune.flow.doubts import what_runs
-from autotune.flow.several_workers import without_several
 from autotune.flow.sooner import INTERVAL, batches_of, texts_sooner
 from autotune.flow.trying import later_start_seconds
-from autotune.flow.workers_by_text import without_others_by_text
+from autotune.flow.workers_by_text import without_others_by_text, without_several
 from autotune.measurement.processes.process import ProcessRun
 from autotune.measurement.untimed import vetting
 from autotune.measurement.untimed.trained import Start, why_not_living_on, why_not_trained
@@ -63,19 +62,15 @@ def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:
         space.choices.get("num_workers", (loader.num_workers,)),
         seconds=context.seconds(DRAW_SHARE, DRAW_SECONDS),
         deadline=deadline,
-        counts_steps=loader.iterable and _counts_steps(context, profiled),
+        counts_steps=loader.iterable
+        and context.target.kind != OBJECTS
+        and ends_by_count(whole_program(context.target, profiled.seen)),
     )
     space = _without_others(space, vetted)
     space = _without_late(context, profiled, space, vetted)
     if loader.iterable or context.target.kind == OBJECTS:
         return space
     return _trained_alike(context, profiled, space, vetted, deadline)
-
-
-def _counts_steps(context: Context, profiled: Profile) -> bool:
-    if context.target.kind == OBJECTS:
-        return False
-    return ends_by_count(whole_program(context.target, profiled.seen))
 
 
 def narrowed(space: Space, name: str, vetted: Vetted) -> Space:

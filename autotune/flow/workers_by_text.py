@@ -1,15 +1,22 @@
 """Loader workers that the source rules out: what no batch that is drawn shows."""
 
+from collections.abc import Callable, Mapping
+
 from autotune.flow.context import Context
 from autotune.profiling.profile import Profile
+from autotune.source.loops.carried import carried_state
 from autotune.source.program import Program
 from autotune.source.refusals.caught import caught_of_samples
 from autotune.source.refusals.kept_batches import kept_for_good
 from autotune.source.refusals.rewritten_files import rewritten, written_by_samples
+from autotune.source.refusals.shared import filled_by_several, shared_out_rounded_down
 from autotune.trials.space import Space
 from autotune.workload.program.imported import whole_program
 from autotune.workload.program.target import OBJECTS
 from autotune.workload.seen import SeenLoader
+
+# What finds a place in a program's text, and what is said of that.
+_Rules = Mapping[Callable[[Program], str], str]
 
 
 def without_others_by_text(context: Context, profiled: Profile, space: Space) -> Space:
@@ -24,33 +31,61 @@ def without_others_by_text(context: Context, profiled: Profile, space: Space) ->
     return _without_older_files(program, space, loader)
 
 
+def without_several(space: Space, program: Program, loader: SeenLoader) -> Space:
+    """`space` without several workers, beside the program's own, where these would leave out a part
+    of its stream, or give a state that it carries on what comes from elsewhere, or where they would
+    write a file of a cache at once.
+    """
+    rules = _OF_A_STREAM if loader.iterable else _OF_A_TABLE
+    reason = _why(program, rules) if "num_workers" in space.choices else ""
+    if not reason:
+        return space
+    kept = (0, 1, loader.num_workers)
+    values = tuple(each for each in space.choices["num_workers"] if each in kept)
+    return space.narrowed_by_text("num_workers", values, reason)
+
+
+def _why(program: Program, rules: _Rules) -> str:
+    """What the first of `rules` that finds a place in the text says of it; "" where none does."""
+    found = ((rule(program), said) for rule, said in rules.items())
+    return next((said.format(place) for place, said in found if place), "")
+
+
+_OF_A_TABLE: _Rules = {
+    filled_by_several: "making a sample may write a file that several samples have in common ({}): "
+    "two workers may write it at once, or one read what the other has half written (`os.replace` "
+    "puts it there as a whole)",
+}
+_OF_A_STREAM: _Rules = {
+    shared_out_rounded_down: "each worker's share of the stream seems to be rounded down ({}): "
+    "what is left over may be read by none",
+    carried_state: "the training may carry a state from each batch to the next ({}), and several "
+    "workers give batches of their own parts of the stream in turns",
+}
+_WHERE_THERE_IS_NONE: _Rules = {
+    caught_of_samples: "code around the drawing of batches catches exceptions and may go by their "
+    "kind or text (caught at {}): out of a worker one comes with a traceback as its text, or as "
+    "another kind",
+    kept_for_good: "the training may keep tensors of its batches from epoch to epoch ({}): each "
+    "that a worker has sent holds an open file meanwhile, and these may run out (`ulimit -n`); "
+    "copies (`y.clone()`) hold none",
+    written_by_samples: "as samples are made something is written into a file that may have been "
+    "opened before ({}): workers have copies of what it holds back, which may be lost when they "
+    "end, or come to be written later",
+}
+
+
 def _why_none(program: Program) -> str:
     """Why there may be none where there is none so far."""
-    if place := caught_of_samples(program):
-        return (
-            "code around the drawing of batches catches exceptions and may go by their kind or "
-            f"text (caught at {place}): out of a worker one comes with a traceback as its text, or "
-            "as another kind"
-        )
-    if place := kept_for_good(program):
-        return (
-            f"the training may keep tensors of its batches from epoch to epoch ({place}): each "
-            "that a worker has sent holds an open file meanwhile, and these may run out "
-            "(`ulimit -n`); copies (`y.clone()`) hold none"
-        )
-    if place := written_by_samples(program):
-        return (
-            "as samples are made something is written into a file that may have been opened before "
-            f"({place}): workers have copies of what it holds back, which may be lost when they "
-            "end, or come to be written later"
-        )
+    if why := _why(program, _WHERE_THERE_IS_NONE):
+        return why
     name, written, read = rewritten(program)
-    if name:
-        return (
-            f"the training writes {name} ({written}), and what makes or chooses samples reads "
-            f"something of that name ({read}): workers would read it before it is written"
-        )
-    return ""
+    if not name:
+        return ""
+    return (
+        f"the training writes {name} ({written}), and what makes or chooses samples reads "
+        f"something of that name ({read}): workers would read it before it is written"
+    )
 
 
 def _without_older_files(program: Program, space: Space, loader: SeenLoader) -> Space:

@@ -21,7 +21,6 @@ import math
 
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
-from autotune.knobs.switches import switch_for_good
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ProcessStatement
 from autotune.workload.seen import Seen
@@ -72,12 +71,9 @@ class BlasThreads(Knob):
         return seen.blas_threads
 
     def apply(self, setup: Setup, value: Value) -> None:
-        def switch() -> None:
-            from autotune.workload.system.blas import limit_blas_threads
+        from autotune.workload.system.blas import limit_blas_threads
 
-            limit_blas_threads(int(value))
-
-        switch_for_good(setup, switch)
+        setup.switch(lambda: limit_blas_threads(int(value)))
 
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
         return (

@@ -14,10 +14,11 @@ What it changes
     Another algorithm rounds differently, and the choice can differ from run to run.
 """
 
+import functools
+
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import little_from_computing, on_cuda
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
-from autotune.knobs.switches import switch_for_good
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ProcessStatement
 from autotune.workload.seen import Seen
@@ -65,12 +66,9 @@ class CudnnBenchmark(Knob):
         return seen.cudnn_benchmark
 
     def apply(self, setup: Setup, value: Value) -> None:
-        def switch() -> None:
-            import torch
+        from torch.backends import cudnn
 
-            torch.backends.cudnn.benchmark = bool(value)
-
-        switch_for_good(setup, switch)
+        setup.switch(functools.partial(setattr, cudnn, "benchmark", bool(value)))
 
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
         return (ProcessStatement(code=f"torch.backends.cudnn.benchmark = {value}"),)

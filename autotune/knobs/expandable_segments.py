@@ -48,7 +48,7 @@ class ExpandableSegments(Knob):
             return Skip(reason="the program trains on the CPU, without torch's GPU allocator")
         if self.read(profile.seen):
             return Skip(reason="the allocator grows its blocks in place already")
-        if _asked_again(profile):
+        if profile.gpu is not None and profile.gpu.allocator_retries:
             return Choices(own=False, values=(False, True))
         memory = profile.memory
         peak, kept = memory.allocated_bytes or memory.peak_bytes, memory.reserved_bytes
@@ -112,8 +112,3 @@ def _told() -> dict[str, str]:
         name: each if _SETTING in each else f"{each},{_SETTING}".lstrip(",")
         for name, each in own.items()
     }
-
-
-def _asked_again(profile: Profile) -> bool:
-    """Whether the allocator had to give memory back before it got more."""
-    return profile.gpu is not None and bool(profile.gpu.allocator_retries)

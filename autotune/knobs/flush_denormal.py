@@ -60,15 +60,11 @@ def _goes_by_them(seen: Seen) -> str:
     return ""
 
 
-def _times_as_long(profile: Profile) -> float:
-    """A quotient that is denormal as another."""
-    return max(1.0, profile.probes.get("denormal_times", _TIMES_AS_LONG))
-
-
 def _longer(profile: Profile) -> float:
     """What those that operations give add to their time, as a share of it."""
     share = profile.denormals.results if profile.denormals else 0.0
-    return share * (_times_as_long(profile) - 1)
+    times_as_long = max(1.0, profile.probes.get("denormal_times", _TIMES_AS_LONG))
+    return share * (times_as_long - 1)
 
 
 class FlushDenormal(Knob):

@@ -53,7 +53,7 @@ class MicroBatches(Knob):
 
     def domain(self, profile: Profile) -> Choices | Skip:
         seen = profile.seen
-        if reason := _another_training(seen):
+        if reason := _batches_kept_whole(seen) or _steps_kept_whole(seen):
             return Skip(reason=reason, impossible=True)
         plenty, seconds = plenty_of_memory(profile), compute_seconds(profile)
         if plenty and on_cuda(profile):
@@ -107,11 +107,6 @@ def _what_was_timed(profile: Profile) -> str:
     """Whose time `compute_seconds` gives, with the verb."""
     told_apart = {"forward", "backward"} <= profile.phases.keys()
     return "forward and backward take" if told_apart else "a step takes"
-
-
-def _another_training(seen: Seen) -> str:
-    """Why micro-batches would be another training here, or could not be had; "" where they can."""
-    return _batches_kept_whole(seen) or _steps_kept_whole(seen)
 
 
 def _batches_kept_whole(seen: Seen) -> str:

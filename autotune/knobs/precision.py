@@ -25,7 +25,6 @@ import math
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import NO_OPTIMIZER, gives_another, little_from_computing, on_cuda
 from autotune.knobs.knob import Choices, Expectation, Knob, Semantics, Skip, Value
-from autotune.knobs.switches import switch_for_good
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Autocast, Edit, ProcessStatement
 from autotune.workload.seen import Seen
@@ -150,7 +149,7 @@ class Precision(Knob):
             return
         setup.precision = None
         matmul = "high" if value == "tf32" else "highest"
-        switch_for_good(setup, lambda: torch.set_float32_matmul_precision(matmul))
+        setup.switch(lambda: torch.set_float32_matmul_precision(matmul))
 
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
         if value not in _DTYPES:

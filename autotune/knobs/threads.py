@@ -20,7 +20,6 @@ What it changes
 from autotune.diagnosis import Bottleneck
 from autotune.knobs.evidence import on_cuda
 from autotune.knobs.knob import Choices, Knob, Semantics, Skip, Value
-from autotune.knobs.switches import switch_for_good
 from autotune.profiling.profile import Profile
 from autotune.source.edits import Edit, ProcessStatement
 from autotune.workload.seen import Seen
@@ -53,12 +52,9 @@ class Threads(Knob):
         return seen.threads
 
     def apply(self, setup: Setup, value: Value) -> None:
-        def switch() -> None:
-            import torch
+        import torch
 
-            torch.set_num_threads(int(value))
-
-        switch_for_good(setup, switch)
+        setup.switch(lambda: torch.set_num_threads(int(value)))
 
     def edits(self, value: Value, seen: Seen) -> tuple[Edit, ...]:
         return (ProcessStatement(code=f"torch.set_num_threads({value})", threads=True),)

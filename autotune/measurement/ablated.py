@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from autotune.measurement.filling import Filled
 from autotune.measurement.first_epoch import FirstEpoch
-from autotune.profiling.largest import LargestBatch
+from autotune.profiling.profile import LargestBatch
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.found import Again, BusyLine, Denormals, Operations
 from autotune.workload.seen import Seen

@@ -13,8 +13,7 @@ from autotune.measurement.benchmark import (
     pass_first_epoch,
     warm_up,
 )
-from autotune.measurement.closer import look_closer
-from autotune.measurement.denormals import look_for_denormals
+from autotune.measurement.beside import one_blas_thread, one_thread, with_cost, without_anomaly
 from autotune.measurement.doubts import starved
 from autotune.measurement.filling import EPOCHS_THAT_FILL, Filled
 from autotune.measurement.first_epoch import STILL_KEPT, FirstEpoch, grown
@@ -22,13 +21,19 @@ from autotune.measurement.measurement import Failure
 from autotune.measurement.modes import take_windows
 from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.readings.bursts import fetched_ahead
-from autotune.measurement.readings.memory import beside_bytes
-from autotune.measurement.readings.telemetry import Sampled, sampled
+from autotune.measurement.readings.memory import beside_bytes, most
+from autotune.measurement.readings.telemetry import Sampled, sampled, trains_on_gpu
+from autotune.measurement.untimed.largest import largest_batch
+from autotune.measurement.untimed.looks import busy_lines, computed_again, denormals, operations
+from autotune.profiling.profile import LargestBatch
 from autotune.workload.conversation import Draw
 from autotune.workload.window import AS_IS, DRAIN, REPLAY_DEVICE, REPLAY_HOST, Window
 
 # The share of the time that each mode gets; as it is gets most, for it is what all else is held to.
 SHARES = {AS_IS: 0.45, REPLAY_DEVICE: 0.3, REPLAY_HOST: 0.1, DRAIN: 0.15}
+# Of the time that the modes get: looking at the program's lines, timing one thing beside the
+# program as it is, and going over its batches.
+LINES_SHARE, BESIDE_SHARE, LARGEST_SHARE = 0.1, 0.15, 0.2
 # Programs that end before all modes have been timed are started again so many times.
 STARTS = 4
 
@@ -51,20 +56,13 @@ def ablate(
     remember: Remember | None = None,
     memory_limited: bool = False,
 ) -> Ablation:
-    """Time a program in each mode for `seconds` in all, as it is for the larger part.
-
-    Args:
-        start: starts the program; called again where it ended before all modes were timed.
-        seconds: of timing, after the warm-up.
-        cores: cores that the run may use; a mode in which it did not get them is timed again.
-        warm_seconds: limit of the warm-up.
-        deadline: `time.monotonic()` after which no mode is timed again.
-        only_loop: whether to make do with a training loop that another one follows.
-        fill: is given the first run once it is warm, and its windows so far, to let it go on until
-            its first epoch has left what later ones read.
-        remember: the same for what its dataset keeps in memory; is given what it kept before these
-            windows as well, and what says what it keeps.
-        memory_limited: whether it is not to take more than so much; a GPU's always is.
+    """Time a program in each mode for `seconds` in all after its warm-up, as it is for the larger
+    part. It is started again where it ended before that, and a mode timed again in which it did not
+    get its `cores`, up to the `deadline`, of `time.monotonic()`. `only_loop` makes do with a
+    training loop that another one follows; its memory is `memory_limited` on a GPU in any case.
+    `fill` is given the first run once it is warm, and its windows so far, to let it go on until its
+    first epoch has left what later ones read; `remember` does so for what its dataset keeps in
+    memory, and is given what it kept before these windows as well, and what says what it keeps.
 
     Raises:
         RunEnded: the program ended or failed before it was timed once as it is, or another training
@@ -141,7 +139,7 @@ def _time_mode(
     def look() -> None:
         if mode == AS_IS:
             known = ablation.windows.get(AS_IS, ablation.warm)
-            ablation.denormals = look_for_denormals(run, ablation.seen, known)
+            ablation.denormals = denormals(run, ablation.seen, known)
 
     look()
     _time_undisturbed(ablation, run, mode, seconds, cores, deadline)
@@ -236,3 +234,48 @@ def _note_end(ablation: Ablation, end: RunEnded, mode: str) -> None:
         ablation.stopped = end.failure.reason
     if end.failure.kind != "ended" and mode not in ablation.windows:
         ablation.reasons[mode] = end.failure.reason
+
+
+def look_closer(
+    ablation: Ablation, run: ProcessRun, seconds: float, cores: int, memory_limited: bool
+) -> None:
+    """Take down in `ablation` what its windows do not say, in `seconds` and some more, on so many
+    `cores`; `memory_limited` says that it is not to take more than so much.
+    """
+    windows = ablation.windows[AS_IS]
+    timed = len(windows)
+    now = run.seen()  # what was there at the first window is not the whole of it
+    ablation.seen = replace(
+        ablation.seen,
+        process_beside=now.process_beside,
+        taking_turns=now.taking_turns,
+        passes=now.passes,
+    )
+    ablation.lines = busy_lines(run, ablation.seen, windows, seconds=LINES_SHARE * seconds)
+    asked = run, ablation.seen, ablation.windows, BESIDE_SHARE * seconds, cores
+    ablation.one_thread = one_thread(*asked)
+    ablation.one_blas_thread = one_blas_thread(*asked)
+    ablation.without_anomaly = without_anomaly(*asked)
+    ablation.largest = _largest(ablation, run, LARGEST_SHARE * seconds, memory_limited)
+    ablation.operations = operations(run, ablation.seen, windows)
+    ablation.denormals = with_cost(
+        ablation.denormals, run, ablation.windows, seconds=BESIDE_SHARE * seconds, cores=cores
+    )
+    ablation.again = computed_again(run, ablation.seen, windows)  # the last: of other weights
+    if not trains_on_gpu(ablation.seen):  # a process's peak has in it what these looks took
+        windows[timed:] = [replace(each, peak_bytes=None) for each in windows[timed:]]
+
+
+def _largest(
+    ablation: Ablation, run: ProcessRun, seconds: float, limited: bool
+) -> LargestBatch | None:
+    """Of a run that goes on; one that ends so early has had most of its batches timed."""
+    if not (limited or trains_on_gpu(ablation.seen)):
+        return None
+    return largest_batch(
+        run,
+        ablation.seen,
+        seconds=seconds,
+        last=ablation.windows[AS_IS][-1],
+        beside_bytes=most(ablation.beside),
+    )

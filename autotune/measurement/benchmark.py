@@ -78,18 +78,11 @@ def time_run(
     most_not_finite: float = 0.0,
     deadline: float = math.inf,
 ) -> Measurement | Failure:
-    """Start a run and time it for about `seconds` after its warm-up; started again while the
-    machine is too busy.
-
-    Args:
-        start: starts a fresh process of the program.
-        seconds: length of the timed part.
-        cores: cores that the run may use.
-        warm_seconds: limit of the warm-up.
-        enough: is shown the timed windows so far, once they hold all that the loader's workers had
-            fetched ahead and fetched again, and may end the run early.
-        most_not_finite: the share of the losses that may be infinite or no numbers.
-        deadline: `time.monotonic()` by which another start must be over to be worth it.
+    """Start a run on so many `cores` and time it for about `seconds` after its warm-up; started
+    again while the machine is too busy, where that is over by `deadline`, of `time.monotonic()`.
+    `enough` is shown the timed windows so far, once they hold all that the loader's workers had
+    fetched ahead and fetched again, and may end the run early. `most_not_finite` is the share of
+    the losses that may be infinite or no numbers.
     """
     outcome: Measurement | Failure = Failure(kind="busy", reason="not run")
     for _ in range(ATTEMPTS_ON_A_BUSY_MACHINE):
@@ -158,7 +151,7 @@ def _with_telemetry(outcome: Measurement, telemetry: Telemetry | None) -> Measur
 def _measurement(
     run: ProcessRun, seen: Seen, warm: list[Window], timed: list[Window], cores: int
 ) -> Measurement | Failure:
-    if any(model.compiled != "off" for model in seen.models):
+    if seen.is_compiled:
         late = _late_compilations(timed)
         warm, timed = [*warm, *timed[:late]], timed[late:]
     sound = [window for window in timed if not starved(window, cores=cores)]

@@ -84,12 +84,8 @@ def starved(window: Window, *, cores: int, beside_fewer: bool = False) -> bool:
 
     Threads of the run that wait while the run itself keeps all `cores` busy are its own doing.
     Where the system does not say how long threads were delayed (no schedstat), nor what was stolen,
-    no window is called starved.
-
-    Args:
-        window: of the run.
-        cores: that it may use.
-        beside_fewer: it is held against a run with another number of threads.
+    no window is called starved. `beside_fewer`: it is held against a run with another number of
+    threads.
     """
     used, missed = processors(window, cores=cores)
     wanted = min(float(cores), used + missed)

@@ -28,13 +28,9 @@ _DIGEST = re.compile("(?=.*[a-f])[0-9a-f]{16,}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filled:
-    """Files that a program made while it trained its first batches.
-
-    Attributes:
-        files: of the cache, as the program knows them.
-        seconds: for how long it was let go on for that.
-        full: it made no more of them at the end.
-        validated: it validated meanwhile, too: some may be what that leaves.
+    """Files of a cache, as the program knows them, that it made while it trained its first batches,
+    for which it was let go on for `seconds`: no more at the end where it is `full`. Where it has
+    `validated` meanwhile too, some may be what that leaves.
     """
 
     files: tuple[str, ...]
@@ -51,15 +47,10 @@ def fill(
     limit_seconds: float,
     told: Callable[[], None],
 ) -> Filled | None:
-    """Let a warm run go on until it makes no more files of a cache; None where it makes none, or
-    makes them in every epoch.
-
-    Args:
-        run: of the program as it is.
-        windows: of it so far; those that follow are added, so that none is lost where it ends.
-        made: the files that it has made since its first step.
-        limit_seconds: how long it may go on.
-        told: is called before it goes on.
+    """Let a warm run of the program as it is go on for `limit_seconds`, until it makes no more
+    files of a cache; None where it makes none, or makes them in every epoch. `made` are those since
+    its first step; `told` is called before it goes on, and `windows` gets what follows, so that
+    none is lost where it ends.
 
     Raises:
         RunEnded: it ended or failed meanwhile.

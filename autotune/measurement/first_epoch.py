@@ -22,13 +22,9 @@ WORTH_AN_EPOCH = 1.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstEpoch:
-    """A cache in memory that a dataset filled while the program trained its first batches.
-
-    Attributes:
-        names: of what it is kept in.
-        steps: after which it was full.
-        seconds: that they took.
-        speedup: how many times as fast training was then.
+    """A cache in memory, kept under these `names`, that a dataset filled while the program trained
+    its first batches: it was full after so many `steps`, which took `seconds`, and training was
+    faster by `speedup` then.
     """
 
     names: tuple[str, ...]
@@ -46,17 +42,10 @@ def fill_memory(
     limit_seconds: float,
     told: Callable[[], None],
 ) -> FirstEpoch | None:
-    """Let a warm run go on until its dataset keeps no more of what it reads; None where it keeps
-    nothing, or is not full in time, or trains no faster then.
-
-    Args:
-        run: of the program as it is.
-        windows: of it since `before`; those that follow are added, so that none is lost where it
-            ends.
-        before: what it kept at their beginning.
-        kept: how much it keeps now, by name.
-        limit_seconds: how long all of them may take, with what is asked between them.
-        told: is called before it goes on.
+    """Let a warm run of the program as it is go on until its dataset keeps no more of what it
+    reads; None where it keeps nothing, or trains no faster then, or is not full within
+    `limit_seconds` of all `windows`, which it ran in since it kept what it did `before`. `kept`
+    asks how much it keeps now, by name; `told` and `windows` are as in `filling.fill`.
 
     Raises:
         RunEnded: it ended or failed meanwhile.

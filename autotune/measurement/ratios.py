@@ -69,14 +69,10 @@ def widened(ratio: Ratio, sd: float) -> Ratio:
     if not sd:
         return ratio
     more = sd * NormalDist().inv_cdf((1 + ratio.confidence) / 2)
-    down, up = (math.hypot(math.log(end), more) for end in _reaches(ratio))
+    reaches = ratio.estimate / ratio.low, ratio.high / ratio.estimate
+    down, up = (math.hypot(math.log(each), more) for each in reaches)
     low, high = ratio.estimate * math.exp(-down), ratio.estimate * math.exp(up)
     return replace(ratio, low=low, high=high)
-
-
-def _reaches(ratio: Ratio) -> tuple[float, float]:
-    """How many times as large the estimate is as the lower end, and the upper one as it."""
-    return ratio.estimate / ratio.low, ratio.high / ratio.estimate
 
 
 def confidence_per_look(looks: int) -> float:

@@ -104,12 +104,8 @@ def merged(windows: Sequence[Window], least_steps: int = 1) -> tuple[Timed, ...]
 
 
 def stable(windows: Sequence[Window], *, least_steps: int = 1) -> bool:
-    """Whether warm-up is over: the newest windows agree and neither rise nor fall throughout.
-
-    Args:
-        windows: of one run, oldest first.
-        least_steps: steps that a window must hold to count (workers x prefetch factor); shorter
-        ones are merged.
+    """Whether warm-up is over: the newest of a run's windows, oldest first, agree and neither rise
+    nor fall throughout. Those of fewer than `least_steps` (workers x prefetch factor) are merged.
     """
     newest = [
         samples / seconds

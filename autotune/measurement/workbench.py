@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from autotune.knobs.knob import Config
@@ -47,14 +46,8 @@ GAP_TAKES_AT_MOST = 1.5
 
 class Workbench:
     """Starts runs of `target`; a context manager, at whose end all of them and all that they wrote
-    are gone.
-
-    Args:
-        target: the program.
-        seed: that every run's random streams start from, so that runs can be compared batch by
-            batch.
-        first_start_limit_seconds: how long the first run may take to its first step.
-        hides_gpus: whether a run sees no GPU.
+    are gone. The random streams of all start from `seed`, so that they can be compared batch by
+    batch; the first may take `first_start_limit_seconds` to its first step.
     """
 
     def __init__(
@@ -95,12 +88,7 @@ class Workbench:
     def __enter__(self) -> "Workbench":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with _undisturbed():
             self._zygote.close()
             self._sandbox.close()
@@ -139,15 +127,10 @@ class Workbench:
         """Start a run set up by `config`, with the text of `sources` (by path) in place of its
         files' own.
 
-        With `injected`, objects too are set up at torch's seams rather than by their Trainer. With
-        `nudge`, weights begin moved by so much of themselves; with `stream`, samples are read with
-        other random numbers; with `reorder`, in another order from the second epoch on; with
-        `reseed`, all that training draws are others; with `alike`, loaders read alike whoever
-        reads; with `epoch_batches`, none gives more of them. `littered`, its new memory is full
-        of numbers that are not zero. With `compiles`, `sources` use
-        torch.compile, as `config` may; beyond `compiles_until`, of `time.monotonic()`, compiling
-        gets no time of its own. With `phases`, windows say what their time was spent on; where it
-        is `marked`, which blocks of `sources` were not come to.
+        What else it is to do otherwise is as `Job` and `Setup` have it. With `compiles`, `sources`
+        use torch.compile, as `config` may; beyond `compiles_until`, of `time.monotonic()`,
+        compiling gets no time of its own. Where it is `marked`, windows say which blocks of
+        `sources` were not come to.
         """
         job = Job(
             program=self._target.program(dict(sources or {}), marked=marked),

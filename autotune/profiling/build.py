@@ -6,8 +6,7 @@ from dataclasses import replace
 from autotune.machine import CPU, Machine
 from autotune.profiling.ceilings import measured, per_second, rate_of, to_give_back
 from autotune.profiling.gpu import Looks, build_gpu
-from autotune.profiling.largest import LargestBatch
-from autotune.profiling.profile import Ceiling, Memory, Profile
+from autotune.profiling.profile import Ceiling, LargestBatch, Memory, Profile
 from autotune.profiling.roofline import roofline
 from autotune.profiling.telemetry import Telemetry
 from autotune.workload.found import INSIDE, BusyLine, Operations
@@ -33,20 +32,10 @@ def build_profile(
     beside_bytes: int | None = 0,
     largest: LargestBatch | None = None,
 ) -> Profile:
-    """The profile of a run that was timed as it is, and in what other modes it could be.
-
-    Args:
-        machine: that it ran on.
-        seen: what the run was made of.
-        windows: by mode; there are some for `AS_IS`.
-        reasons: why a mode has no windows, by mode.
-        interval: 95 % interval of the throughput as it is, in samples per second.
-        startup_seconds: from the program's start to its first step.
-        probes: what short calculations on the device said, by name.
-        budget_seconds: the time that all of it may take.
-        ended_early: the program came to its own end while it was profiled.
-        beside_bytes: what processes that it has started needed of main memory; None is unknown.
-        largest: the largest batch of its data, where that was looked for.
+    """The profile of a run that was timed as it is, and in what other modes it could be: `windows`
+    by mode, some for `AS_IS` among them, and `reasons` why a mode has none. `beside_bytes` are what
+    processes that it has started needed of main memory, None where that is unknown; for what else
+    is given see `Profile`.
     """
     as_is = windows[AS_IS]
     steps, seconds = sum(each.steps for each in as_is), sum(each.seconds for each in as_is)
@@ -110,13 +99,8 @@ def _moved(profile: Profile, kind: str, giving: str, taking: str) -> Profile:
 def with_gpu(
     profile: Profile, looks: Looks, telemetry: Telemetry | None, warm: Sequence[Window] = ()
 ) -> Profile:
-    """`profile` with what only a GPU's has.
-
-    Args:
-        profile: of a run on a GPU.
-        looks: what was found out in steps that were not timed.
-        telemetry: what the device said of itself during the timing.
-        warm: windows before the timing.
+    """`profile` with what only a GPU's has: by looks in steps that were not timed, and by what the
+    device said of itself during the timing, before which there were `warm` windows.
     """
     machine, seen = profile.machine, profile.seen
     as_is = [window for window in profile.windows if window.mode == AS_IS]

@@ -18,6 +18,28 @@ _IN_EACH = 0.5  # of the steps: what is done before more of them is part of a st
 # Steps with as many backward passes, of a training that has more and more of them.
 _LONG_STRETCH = 10
 
+_SHORT_RUN = Doubt(
+    name=SHORT_RUN,
+    evidence="It ended while it was profiled, and was started again.",
+)
+_TURNS = Doubt(
+    name="loops in turns",
+    evidence="Two training loops, each with an optimizer of its own, take turns: steps are "
+    "those of the second, and what the first takes between them is part of their time.",
+)
+_NO_MODULE = Doubt(
+    name="no module",
+    evidence="No module that the program trains was seen to be called as model(x) (as where a "
+    "method of it is, a function is compiled, or weights are its own): the forward pass and "
+    "its other Python cannot be told apart, and without a DataLoader a step counts as one "
+    "sample.",
+)
+_NO_BACKWARD = Doubt(
+    name="no backward",
+    evidence="The gradients come from no backward pass (torch.func, say): computing them and "
+    "the program's other Python cannot be told apart, and count as computing.",
+)
+
 
 def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
     """What must be known of how the observed program trains: it ends before it is stable, an epoch
@@ -25,19 +47,19 @@ def doubts_of_course(seen: Seen, *, ended_early: bool) -> tuple[Doubt, ...]:
     """
     found = []
     if seen.taking_turns:
-        found.append(_turns())
+        found.append(_TURNS)
     elif seen.passed_loops:
         found.append(_later_loop(seen.passed_loops))
     if seen.gpus > 1:
         found.append(_several_gpus(seen.gpus))
     if ended_early:
-        found.append(_short_run())
+        found.append(_SHORT_RUN)
     if seen.loader is not None and seen.loader.length == 1:
         found.append(_one_step(seen))
     if not seen.models:
-        found.append(_no_module())
+        found.append(_NO_MODULE)
     elif seen.makes_own_gradients:
-        found.append(_no_backward())
+        found.append(_NO_BACKWARD)
     if _has_ever_more_passes(seen):
         found.append(_more_passes(seen))
     if seen.shapes > MOST_SHAPES:
@@ -247,37 +269,4 @@ def _one_step(seen: Seen) -> Doubt:
         name="one step an epoch",
         evidence="An epoch is a single batch: what happens between epochs (starting the loader, "
         f"{evaluates}checkpoints) counts as part of each step.",
-    )
-
-
-def _short_run() -> Doubt:
-    return Doubt(
-        name=SHORT_RUN,
-        evidence="It ended while it was profiled, and was started again.",
-    )
-
-
-def _turns() -> Doubt:
-    return Doubt(
-        name="loops in turns",
-        evidence="Two training loops, each with an optimizer of its own, take turns: steps are "
-        "those of the second, and what the first takes between them is part of their time.",
-    )
-
-
-def _no_module() -> Doubt:
-    return Doubt(
-        name="no module",
-        evidence="No module that the program trains was seen to be called as model(x) (as where a "
-        "method of it is, a function is compiled, or weights are its own): the forward pass and "
-        "its other Python cannot be told apart, and without a DataLoader a step counts as one "
-        "sample.",
-    )
-
-
-def _no_backward() -> Doubt:
-    return Doubt(
-        name="no backward",
-        evidence="The gradients come from no backward pass (torch.func, say): computing them and "
-        "the program's other Python cannot be told apart, and count as computing.",
     )

@@ -94,16 +94,9 @@ def build_gpu(
     warm: Sequence[Window] = (),
     data_share: float = 0.0,
 ) -> GpuProfile:
-    """The GpuProfile of a run.
-
-    Args:
-        machine: that it ran on.
-        seen: what it was made of.
-        looks: what was found out beside the timing.
-        telemetry: what the device said during the timing.
-        windows: of the program as it is.
-        warm: the windows before these.
-        data_share: of a step as it was timed, what waiting for data took.
+    """The GpuProfile of a run: by looks beside its timing, by what the device said during that, and
+    by `windows` of the program as it is, before which there were `warm` ones. `data_share` of a
+    step went by in waiting for data.
     """
     seconds = sum(window.seconds for window in windows)
     steps = sum(window.steps for window in windows)

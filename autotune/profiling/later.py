@@ -1,4 +1,8 @@
-"""What must be known of a program whose later steps are others than those that are timed."""
+"""What must be known of a program whose later steps are others than those that are timed, or whose
+steps change nothing.
+"""
+
+import os
 
 from autotune.profiling.profile import (
     LATER_LOADER,
@@ -77,5 +81,22 @@ def doubts_of_last_batch(seen: Seen) -> tuple[Doubt, ...]:
             "one dimension: where those are given one number a channel, torch ends the training "
             'there ("Expected more than 1 value per channel when training").',
             advice="Give the training's loader drop_last=True, or another batch size.",
+        ),
+    )
+
+
+def doubts_of_updates(seen: Seen) -> tuple[Doubt, ...]:
+    """What must be known of a program whose optimizer's weights have had no gradient at all."""
+    optimizer, place = seen.optimizer, seen.places.optimizer
+    if optimizer is None or not optimizer.idle:
+        return ()
+    built = f", built at {os.path.basename(place.path)}:{place.line}," if place else ""
+    return (
+        Doubt(
+            name="nothing is trained",
+            evidence=f"None of the weights of {optimizer.name}{built} has had a gradient so far: "
+            "its steps change nothing. It seems to have the weights of another model than the one "
+            "whose loss goes backward.",
+            advice="Give it the weights of the model that is trained, and search again.",
         ),
     )

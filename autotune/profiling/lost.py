@@ -41,13 +41,9 @@ class Whole:
 
 
 def whole_steps(events: Sequence[Event], steps: int, *, leading: int = 0) -> Whole:
-    """The steps of a trace from which on no kernels are lost; they are taken to launch as much
-    each.
-
-    Args:
-        events: with a begin and a duration, by their begin.
-        steps: that were traced.
-        leading: the first ones, which are left out in any case.
+    """Of so many traced steps those from which on no kernels are lost, without the `leading` ones
+    in any case; they are taken to launch as much each. Events have a begin, by which they are in
+    order, and a duration.
 
     Raises:
         IncompleteTrace: kernels are lost in too many steps.

@@ -1,6 +1,5 @@
 """What a loader's workers cost that are started anew for each epoch, by what was timed."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median
@@ -45,7 +44,9 @@ def starting(profile: Profile) -> Starting | None:
     apart = [
         after - before
         for window in windows
-        for before, after in pairwise(_places(window.step_seconds, longest[0]))
+        for before, after in pairwise(
+            place for place, took in enumerate(window.step_seconds) if took >= longest[0]
+        )
     ]
     whole = [distance for distance in apart if abs(_remainder(distance, steps_of_epoch)) <= 1]
     if len(whole) < _MOST * len(apart) or (not apart and longest[0] < _TIMES * next_longest):
@@ -60,10 +61,6 @@ def starting(profile: Profile) -> Starting | None:
         epoch_samples=steps_of_epoch * per_step,
         anew=loader.epochs < 2,
     )
-
-
-def _places(steps: Sequence[float], shortest: float) -> list[int]:
-    return [place for place, seconds in enumerate(steps) if seconds >= shortest]
 
 
 def _remainder(distance: int, whole: int) -> int:

@@ -60,11 +60,6 @@ class Telemetry:
         lane = _LANE.get(generation)
         return lane * width if lane and width else None
 
-    @property
-    def slowed_share(self) -> float | None:
-        """Of the readings, how many something kept the clocks down at, by the commonest cause."""
-        return None if self.slowed is None else max(self.slowed.values(), default=0.0)
-
 
 def sum_up(
     readings: Sequence[Reading],

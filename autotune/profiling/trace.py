@@ -100,13 +100,8 @@ class _Sync:
 
 def parse_trace(text: str | bytes, *, steps: int, leading: int = 0) -> Trace | None:
     """The Trace of the profiler's JSON over `steps` steps, or over those of them that lack no
-    kernels; None where no kernel ran.
-
-    Args:
-        text: of the trace.
-        steps: that count.
-        leading: that were traced before those: the first may begin on a device that a step before
-            would have kept at work.
+    kernels; None where no kernel ran. So many `leading` ones were traced before those: the first
+    may begin on a device that a step before would have kept at work.
 
     Raises:
         IncompleteTrace: the profiler lost kernels of too many steps.

@@ -39,13 +39,9 @@ def closed_by(
     workers: float = math.inf,
 ) -> Callable[[Key], bool]:
     """Which candidates are out: what a failure is blamed on fails again, what needed too much
-    memory needs it unless more is saved, and batches that come fast enough need not come faster.
-
-    Args:
-        trials: so far.
-        fits: whether a trial was measured and fits into memory.
-        fed: whether batches come as fast as the program can take them in one of the trials.
-        workers: the most that fit into memory.
+    memory needs it unless more is saved, and batches that come fast enough (`fed`, by one of the
+    trials) need not come faster. `fits` says whether a trial was measured and fits into memory,
+    and no more `workers` do.
     """
     failed = [
         key_of(blamed(trial.config, trial.outcome.reason))
@@ -68,7 +64,10 @@ def closed_by(
             return True
         if any(len(each & key) > len(each) // 2 and each != key for each in suspects):
             return True
-        if any(each <= (held := _held(key, each)) and not _saves(held - each) for each in large):
+        if any(
+            each <= (held := _held(key, each)) and _SAVING.isdisjoint(dict(held - each))
+            for each in large
+        ):
             return True
         if any(name == _WORKERS and int(value) > workers for name, value in key):
             return True
@@ -136,7 +135,3 @@ def _suspects(trials: Sequence[Trial]) -> list[Key]:
         changes = frozenset.intersection(*some)
         shared[changes] = max(shared.get(changes, 0), len(some))
     return [changes for changes, times in shared.items() if len(changes) > 1 or times > 1]
-
-
-def _saves(changes: Key) -> bool:
-    return any(name in _SAVING for name, _ in changes)

@@ -11,13 +11,8 @@ ONE_PERCENT = 0.01
 def ending(
     planner: Planner, trials: list[Trial], proposal: Proposal | None, patience_seconds: float
 ) -> Ending | None:
-    """Why the search ends now, None where `proposal` is worth trying.
-
-    Args:
-        planner: what proposed it.
-        trials: so far.
-        proposal: the best of what is left, None where nothing is.
-        patience_seconds: what one percent of expected gain may take.
+    """Why the search ends after these `trials`, None where `proposal` is worth trying, the best of
+    what is left; `patience_seconds` are what one percent of expected gain may take.
     """
     if proposal is not None and proposal.gain_per_second * patience_seconds >= ONE_PERCENT:
         return None

@@ -1,6 +1,7 @@
 """Which trials are worth choosing among, where speed is not all that counts."""
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 
 from autotune.measurement.measurement import Measurement
@@ -21,7 +22,7 @@ def front(trials: Sequence[Trial], costs: Sequence[str] = (MEMORY,)) -> tuple[in
     ]
     kept: list[tuple[tuple[float, ...], int]] = []
     for figures, number in sorted(known):  # what is better than another comes before it
-        if not any(_as_good(others, figures) for others, _ in kept):
+        if not any(all(map(operator.le, others, figures)) for others, _ in kept):
             kept.append((figures, number))
     return tuple(number for _, number in kept)
 
@@ -49,7 +50,3 @@ def _figures(trial: Trial, costs: Sequence[str]) -> tuple[float, ...] | None:
         return None
     known = [getattr(trial.outcome, name) for name in costs]
     return None if None in known else (*known, -trial.outcome.samples_per_second)
-
-
-def _as_good(one: Sequence[float], other: Sequence[float]) -> bool:
-    return all(mine <= theirs for mine, theirs in zip(one, other, strict=True))

@@ -117,12 +117,8 @@ def prior_of(costs: Costs) -> dict[str, tuple[float, float]]:
 
 
 class Loop:
-    """The loop at each of `candidates`, whole configurations.
-
-    Args:
-        costs: of the program as it is.
-        own: its own settings.
-        candidates: whole configurations, a value for each knob.
+    """The loop at each of `candidates`, whole configurations, of a program whose `own` settings
+    have these `costs`.
     """
 
     def __init__(
@@ -151,11 +147,8 @@ class Loop:
         return some
 
     def log_rates(self, factors: Mapping[str, Array], of: Mapping[str, float]) -> Array:
-        """Logarithms of samples per second.
-
-        Args:
-            factors: by what each candidate multiplies a phase's seconds, as logarithms.
-            of: what `prior_of` names.
+        """Logarithms of samples per second, by what each candidate multiplies the seconds of phases
+        (`factors`, as logarithms), and by what `prior_of` names.
         """
         costs = self._costs
         more, over = self._more_threads()

@@ -41,14 +41,8 @@ class Measured:
 
 
 class PerformanceModel:
-    """Rates of `candidates`, in logarithms of samples per second.
-
-    Args:
-        costs: of the program as it is.
-        own: its own settings.
-        candidates: whole configurations, a value for each knob.
-        expected: what a knob's value should do to a phase, or to several, relative to the
-            program's own value.
+    """Rates of `candidates`, in logarithms of samples per second; arguments are those of
+    `Planner`, with candidates as whole configurations.
     """
 
     def __init__(

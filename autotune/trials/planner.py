@@ -108,12 +108,9 @@ class Planner:
         begun: Collection[Config] = (),
         seconds_left: float = math.inf,
     ) -> Proposal | None:
-        """The most promising configuration not tried yet, None when nothing is left.
-
-        Args:
-            trials: so far; at least one was measured.
-            begun: configurations that others are trying now.
-            seconds_left: what is known to take longer, judging it included, is not proposed.
+        """The most promising configuration that neither was tried nor is `begun` by others, after
+        `trials` of which one was measured at least; None when nothing is left. What is known to
+        take longer than `seconds_left`, judging it included, is not proposed.
         """
         measured, means, scatters = self._fitted(trials)
         fit = [each for trial, each in measured if self._may_win(trial)]

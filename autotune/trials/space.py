@@ -153,12 +153,8 @@ def build_space(
     allow: Semantics = Semantics.EQUIVALENT,
     given: Mapping[str, tuple[Value, ...] | None] | None = None,
 ) -> Space:
-    """The space of `profile`, with the user's word on a knob last.
-
-    Args:
-        profile: of the program on this machine.
-        allow: the most that a knob may change about the training.
-        given: values for a knob instead of its own domain's; None leaves the knob out.
+    """The space of `profile`, of knobs that change no more about the training than `allow`; with
+    the user's word on a knob last: `given` values instead of its domain's, None to leave it out.
     """
     given = given or {}
     choices: dict[str, tuple[Value, ...]] = {}
@@ -246,12 +242,8 @@ def _domain(
     for value in wanted:
         check(knob, value)
     own = knob.read(profile.seen)
-    return Choices(own=own, values=_with(own, wanted))
+    return Choices(own=own, values=tuple(dict.fromkeys((own, *wanted))))
 
 
 def _is_allowed(knob: Knob, allow: Semantics) -> bool:
     return _ORDER.index(knob.semantics) <= _ORDER.index(allow)
-
-
-def _with(own: Value, wanted: Sequence[Value]) -> tuple[Value, ...]:
-    return (own, *(value for value in wanted if value != own))

@@ -20,12 +20,14 @@ from autotune.verdict.contestants import (
     TUNED,
     known_otherwise,
     parity_in_turns,
+    unlike_said,
+    unlike_steps,
+    windows_of_both,
 )
 from autotune.verdict.parity import Parity
-from autotune.verdict.unlike import unlike_said, unlike_steps
 from autotune.verdict.validations import Validations, validations_in
 from autotune.workload.seen import Seen
-from autotune.workload.window import Window, page_faults_per_second
+from autotune.workload.window import page_faults_per_second
 
 __all__ = [
     "BASELINE",
@@ -47,11 +49,8 @@ Round = Mapping[str, Sequence[Timed]]
 
 
 def is_decided(turns: Turns, *, cores: int) -> bool:
-    """Whether further rounds are pointless: a planned look is clear and precise, or none can be.
-
-    Args:
-        turns: taken so far, whole rounds.
-        cores: cores that the programs may use.
+    """Whether rounds beyond those in `turns` are pointless: a planned look is clear and precise, or
+    none can be.
     """
     if BASELINE in turns.failures or TUNED in turns.failures:
         return True
@@ -72,17 +71,10 @@ def decide(
     edits: Sequence[EditOutcome] = (),
     may_differ: bool = False,
 ) -> Verdict:
-    """The verdict on `config`, from the turns of the program as it is, tuned, and as emitted.
-
-    Args:
-        turns: of "baseline", "tuned" and, where there is an emitted program, "delivered"; with the
-            losses of its controls, where they were run.
-        config: the best settings found; empty where none beat the program's own.
-        cores: cores that the programs may use.
-        unobserved: which settings a run did not have, in sentences; asked of the emitted program.
-        named: `config`, as people are told of it.
-        edits: what became of the edits, for the reason why nothing was emitted.
-        may_differ: another training was allowed.
+    """The verdict on `config`, the best settings found (none where none beat the program's own,
+    `named` as people are told of them), from the turns of the program as it is, tuned, and, where
+    it was emitted, delivered. `unobserved` says in sentences which settings a run of that did not
+    have, `edits` why nothing was emitted; another training `may_differ` where it was allowed.
     """
     rounds, left_out = _fair_rounds(turns, cores)
     speedup = _speedup(turns, rounds, TUNED)
@@ -108,7 +100,7 @@ def decide(
         turns={name: _all(rounds, name) for name in turns.windows},
         rounds=tuple(len(each[BASELINE]) for each in rounds),
         left_out=left_out,
-        scatter=_scatter(turns, TUNED),
+        scatter=scatter_of(*windows_of_both(turns, TUNED)),
         suspect="" if may_differ else (known_otherwise(turns, config) or ("",))[0],
         too_short=speedup is None and not left_out and bool(turns.ended),
     )
@@ -117,7 +109,7 @@ def decide(
 
 def _validations(turns: Turns, speedup: Ratio) -> Validations | None:
     """What a gain in steps comes to with the validations that came in the turns."""
-    found, own = validations_in(*_both(turns, TUNED), speedup), turns.seen.get(BASELINE)
+    found, own = validations_in(*windows_of_both(turns, TUNED), speedup), turns.seen.get(BASELINE)
     return found.of(own) if found and own else found
 
 
@@ -147,28 +139,18 @@ def _speedup(turns: Turns, rounds: Sequence[Round], name: str) -> Ratio | None:
     if sum(map(len, pairs)) < FEWEST_TURNS:
         return None
     confidence = confidence_per_look(len(LOOKS))
-    found = ratio_in_turns(pairs, confidence=confidence, scatter=_scatter(turns, name))
+    scatter = scatter_of(*windows_of_both(turns, name))
+    found = ratio_in_turns(pairs, confidence=confidence, scatter=scatter)
     calm = found.low * turns.calm_share if _takes_less(turns, name) else found.low
-    found = widened(found, unknown_of(*_both(turns, name)))
+    found = widened(found, unknown_of(*windows_of_both(turns, name)))
     found = widened(found, abs(math.log(unlike_steps(turns, name))))
     return replace(found, low=min(found.low, calm))
 
 
 def _takes_less(turns: Turns, name: str) -> bool:
     """Whether `name` takes less than half the memory anew that the program as it is takes."""
-    own, its = map(page_faults_per_second, _both(turns, name))
+    own, its = map(page_faults_per_second, windows_of_both(turns, name))
     return own is not None and its is not None and 2 * its < own
-
-
-def _scatter(turns: Turns, name: str) -> float:
-    """What processes of `name` and of the program as it is are expected to differ by."""
-    return scatter_of(*_both(turns, name))
-
-
-def _both(turns: Turns, name: str) -> tuple[list[Window], list[Window]]:
-    """All windows of the program as it is, and of `name`."""
-    own, its = (turns.windows.get(each, ()) for each in (BASELINE, name))
-    return [each for taken in own for each in taken], [each for taken in its for each in taken]
 
 
 def _delivered(
@@ -219,15 +201,11 @@ def _outcome(
     if not config:
         return "no_gain", "No setting came out faster than the program as it is."
     if BASELINE in turns.failures:
-        return (
-            "failed",
-            f"The program as it is could not be timed again: {turns.failures[BASELINE].reason}",
-        )
+        why = turns.failures[BASELINE].reason
+        return "failed", f"The program as it is could not be timed again: {why}"
     if TUNED in turns.failures:
-        return (
-            "no_gain",
-            f"The best settings failed when they were run again: {turns.failures[TUNED].reason}",
-        )
+        why = turns.failures[TUNED].reason
+        return "no_gain", f"The best settings failed when they were run again: {why}"
     if speedup is None or left_out > MOST_LEFT_OUT * turns.turns:
         return "failed", _why_too_few(turns, left_out)
     return claim(speedup)
@@ -270,15 +248,11 @@ def _claim(
     if speedup.estimate < MINIMUM_GAIN:
         return "no_gain", f"The best settings came out {found}: too little to change a program for."
     if same is not None and same.same_training is False:
-        return (
-            "no_gain",
-            f"The best settings came out {found}, but did not train the same: {same.reason}",
-        )
+        why = f"but did not train the same: {same.reason}"
+        return "no_gain", f"The best settings came out {found}, {why}"
     if delivered and delivered.settings_observed and delivered.speedup:
         handed = delivered.speedup.estimate
         if handed < MINIMUM_GAIN:
-            return (
-                "no_gain",
-                f"The settings came out {found}, but the patched program only {handed:.2f}×.",
-            )
+            why = f"but the patched program only {handed:.2f}×."
+            return "no_gain", f"The settings came out {found}, {why}"
     return "faster", f"Timed in turns with the program as it is: {found}."

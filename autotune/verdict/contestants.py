@@ -8,12 +8,12 @@ from dataclasses import replace
 from autotune.knobs import by_name
 from autotune.knobs.batch_size import growth
 from autotune.knobs.knob import Config, Semantics
-from autotune.measurement.interleaved.losses import LOSSES_WANTED
-from autotune.measurement.interleaved.turns import Turns
+from autotune.measurement.interleaved.turns import LOSSES_WANTED, Turns
 from autotune.measurement.readings.memory import left_out
 from autotune.verdict.chance import FEWEST_STEPS
 from autotune.verdict.parity import Parity, parity
 from autotune.workload.seen import Seen
+from autotune.workload.window import Window
 
 # The contestants, as turns and results name them.
 BASELINE, TUNED, DELIVERED = "baseline", "tuned", "delivered"
@@ -43,6 +43,7 @@ SETTLED_AFTER = 2 / 3  # of the steps that are compared
 # steps are alike: an agent's episodes are not. Chosen.
 FEW, UNUSUAL = 3, 0.1
 SAME_RATE = 1e-9  # relative; a rate that follows from the step's number is the same number
+_BY_CHANCE = 1.05  # times as many samples a step as the ends of turns may make of as many
 
 
 def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool = False) -> Parity:
@@ -68,7 +69,8 @@ def parity_in_turns(turns: Turns, config: Config, name: str, *, may_differ: bool
     if may_differ and found.same_training is False and all(map(math.isfinite, own)):
         found = replace(found, same_training=None, reason=f"{found.reason} {_ALLOWED}")
     if found.is_another and seen and found.same_training is None:
-        found = replace(found, reason=f"{found.reason} {_otherwise(config, seen)}".rstrip())
+        said = (by_name(each).otherwise(value, seen) for each, value in config.items())
+        found = replace(found, reason=" ".join(filter(None, (found.reason, *said))))
     why = _without_batches(turns, name, config) or _passes_over(turns, name, config)
     steps = min(len(baseline), len(own), LOSSES_WANTED)
     if steps >= FEWEST_STEPS:
@@ -107,12 +109,6 @@ def _other_rate(turns: Turns, name: str) -> str:
         if math.isfinite(first - own) and not math.isclose(first, own, rel_tol=SAME_RATE):
             return _OTHER_RATE.format(first=first, own=own)
     return ""
-
-
-def _otherwise(config: Config, seen: Seen) -> str:
-    """What is another training with `config`, in sentences."""
-    said = (by_name(name).otherwise(value, seen) for name, value in config.items())
-    return " ".join(filter(None, said))
 
 
 def _without_batches(turns: Turns, name: str, config: Config) -> str:
@@ -192,9 +188,10 @@ def promised(turns: Turns, config: Config) -> Semantics:
     own = (by_name(name).semantics for name in config)
     semantics = max(own, key=list(Semantics).index, default=Semantics.IDENTICAL)
     seen = turns.seen.get(BASELINE)
-    if semantics is Semantics.IDENTICAL and seen and not _repeats_itself(seen):
-        return Semantics.EQUIVALENT
-    return semantics
+    # On a GPU cuDNN may choose another algorithm in each process, and atomic additions come in any
+    # order.
+    repeats = seen is None or seen.device == "cpu" or seen.deterministic
+    return Semantics.EQUIVALENT if semantics is Semantics.IDENTICAL and not repeats else semantics
 
 
 def _is_in_another_order(before: Seen | None, after: Seen | None) -> bool:
@@ -206,8 +203,38 @@ def _is_in_another_order(before: Seen | None, after: Seen | None) -> bool:
     return len(workers) == 2 and max(workers) > 1
 
 
-def _repeats_itself(seen: Seen) -> bool:
-    """Whether two runs of the program give the same numbers. On a GPU cuDNN may choose another
-    algorithm in each process, and atomic additions come in any order.
+def unlike_steps(turns: Turns, name: str) -> float:
+    """How many times as many samples a step of `name` has as one of the program as it is, in the
+    turns of both; 1.0 where that may be chance, or a loader makes batches of one size: a step then
+    has more of them, as where gradients are added up over more and more.
+
+    Speeds are told by samples: they do not say which is faster where steps have others.
     """
-    return seen.device == "cpu" or seen.deterministic
+    each = [*map(_samples_per_step, windows_of_both(turns, name))]
+    loaders = [seen.loader for which in (BASELINE, name) if (seen := turns.seen.get(which))]
+    sizes = {loader.batch_size for loader in loaders if loader is not None}
+    if not all(each) or sizes - {None}:
+        return 1.0
+    times = each[1] / each[0]
+    return times if abs(math.log(times)) > math.log(_BY_CHANCE) else 1.0
+
+
+def unlike_said(times: float) -> str:
+    """What is to be known of a ratio of their speeds; "" where they are alike."""
+    if times == 1.0:
+        return ""
+    return (
+        f" A step had {times:.2g} times as many samples as one of the program as it is, though the "
+        "settings change none: the interval is as much wider."
+    )
+
+
+def windows_of_both(turns: Turns, name: str) -> tuple[list[Window], list[Window]]:
+    """All windows of the program as it is, and of `name`."""
+    own, its = (turns.windows.get(each, ()) for each in (BASELINE, name))
+    return [each for taken in own for each in taken], [each for taken in its for each in taken]
+
+
+def _samples_per_step(windows: Sequence[Window]) -> float:
+    steps = sum(window.steps for window in windows)
+    return sum(window.samples for window in windows) / steps if steps else 0.0

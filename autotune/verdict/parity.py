@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import takewhile
 
 from autotune.knobs.knob import Semantics
-from autotune.measurement.interleaved.losses import LOSSES_WANTED
+from autotune.measurement.interleaved.turns import LOSSES_WANTED
 from autotune.verdict.chance import FEWEST_STEPS, UNSEEN, Pair, of_course
 from autotune.verdict.courses import first_difference, furthest, scatter_ratio
 
@@ -65,20 +65,16 @@ def parity(
     pairs: Sequence[Pair] = (),
     late: int = 0,
 ) -> Parity:
-    """Compare the losses of two runs with the same seed, step by step from their first step on.
+    """Compare the losses of two runs with the same seed, step by step from their first step on; nan
+    where a step has none. Beyond `LOSSES_WANTED`, of which not every step's is read, they are only
+    to be numbers; what one has more than the other is left out.
 
-    Args:
-        baseline: loss of each optimizer step of the program as it is; nan where it has none. Beyond
-            `LOSSES_WANTED`, of which not every step's is read, they are only to be numbers.
-        tuned: the same of the run with the settings; what one has more than the other is left out.
-        semantics: what the settings may change, the furthest-reaching of them.
-        controls: the same of the program as it is where chance alone is another: its weights moved
-            by `NUDGE`, its samples read with other random numbers. One that ended earlier is
-            compared as far as it came, if the losses part by then; with none that did, losses
-            that part are another training.
-        pairs: the same of the program as it is and with the settings, with other seeds.
-        late: steps that a GradScaler left out of the tuned training, beyond those of the baseline's
-            own: by up to as many its course may lag.
+    The settings may change what `semantics` say. `controls` are losses of the program as it is
+    where chance alone is another: its weights moved by `NUDGE`, its samples read with other random
+    numbers. One that ended earlier is compared as far as it came, if the losses part by then; with
+    none that did, losses that part are another training. `pairs` are those of both with other
+    seeds. By up to as many steps as are `late`, which a GradScaler left out of the tuned training
+    beyond the baseline's own, its course may lag.
     """
     steps = min(len(baseline), len(tuned), LOSSES_WANTED)
     undecided = Parity(

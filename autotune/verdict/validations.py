@@ -69,13 +69,8 @@ def between_epochs_in(
     own: Sequence[Window], tuned: Sequence[Window], epoch_seconds: float, speedup: Ratio
 ) -> Validations | None:
     """What else comes between epochs that were cut short in both, told by the steps that it makes
-    longer; None where it does not lose what the steps gain.
-
-    Args:
-        own: windows of the program as it is.
-        tuned: of the tuned one.
-        epoch_seconds: that the steps of a whole epoch take as the program is.
-        speedup: of the steps.
+    longer, where those of a whole epoch take `epoch_seconds` as the program is; None where it does
+    not lose what the steps gain.
     """
     both = [_longer(each) for each in (own, tuned)]
     if any(len(each) < FEWEST_SHORT or sum(each) < LEAST_SHORT_SECONDS for each in both):

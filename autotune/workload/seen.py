@@ -194,6 +194,11 @@ class Seen:
     places: Places = field(default_factory=Places)
 
     @property
+    def is_compiled(self) -> bool:
+        """Whether any of its models is: looks at single operations do not find all of them then."""
+        return any(model.compiled != "off" for model in self.models)
+
+    @property
     def makes_own_gradients(self) -> bool:
         """Whether its optimizer steps, and no backward pass comes before (`torch.func`)."""
         return self.optimizer is not None and not self.backwards_per_step

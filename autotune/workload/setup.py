@@ -50,6 +50,13 @@ class Setup:
     # No loader has more batches, if not 0: to see soon what follows when epochs are over.
     epoch_batches: int = 0
 
+    def switch(self, throw: Callable[[], None]) -> None:
+        """Have a switch of the process thrown before the program starts, and again before its first
+        training step, when it has had its say.
+        """
+        self.process.append(throw)
+        self.model.append(lambda _model: throw())
+
 
 def loader_arguments(own: dict[str, object], changes: dict[str, object]) -> dict[str, object]:
     """`own` DataLoader arguments with `changes`, made consistent as DataLoader demands.

@@ -130,13 +130,14 @@ def search(example: Example, root: Path, budget: str) -> Claim:
     lies beside the patch is taken.
     """
     out = root.parent / "out"
+    given = str(ROOT), os.environ.get("PYTHONPATH", "")  # this autotune, and what it finds
     command = ["search", f"examples/{example.name}.py", "--budget", budget, "--out", str(out)]
     subprocess.run(
         [sys.executable, "-m", "autotune", *command],
         check=True,
         cwd=root,
         stdout=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(_search_path())},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, given))},
     )
     claim, patch = Claim.of(json.loads((out / "result.json").read_text())), out / "tuned.patch"
     if claim.outcome != "faster":
@@ -149,12 +150,6 @@ def search(example: Example, root: Path, budget: str) -> Claim:
     else:
         shutil.copy(out / f"{example.name}_tuned.py", copy / "examples" / example.tuned)
     return claim
-
-
-def _search_path() -> list[str]:
-    """Where a program in another folder finds this autotune, and all else that this one does."""
-    given = os.environ.get("PYTHONPATH", "")
-    return [str(ROOT), *([given] if given else [])]
 
 
 def copy_of(root: Path, name: str) -> Path:
@@ -191,7 +186,6 @@ def contest(
         "search_wall_seconds": search_seconds,
         "loadtune": asdict(answer) if answer else None,
         **compare(example, claim, answer, timings),
-        "runs": {name: [asdict(each) for each in runs] for name, runs in timings.items()},
     }
 
 
@@ -221,6 +215,16 @@ def take_turns(
     return timings
 
 
+def raw_of(timings: Mapping[str, Sequence[Timing]], warm: int) -> dict[str, Any]:
+    """What each contestant made a second, run by run, and every mark."""
+    return {
+        "samples_per_second": {
+            name: [run.rate(warm) for run in runs] for name, runs in timings.items()
+        },
+        "runs": {name: [asdict(run) for run in runs] for name, runs in timings.items()},
+    }
+
+
 def _is_precise(timings: Mapping[str, Sequence[Timing]], warm: int) -> bool:
     """Whether the gain's interval is narrow enough; so it is where nothing was handed back."""
     if TUNED not in timings:
@@ -248,12 +252,15 @@ def compare(
     gain = Gain.of(rates[tuned], rates[ORIGINAL])
     off = claim.speedup / gain.estimate - 1
     facts: dict[str, Any] = {
-        "samples_per_second": rates,
+        **raw_of(timings, warm),
         "speedup": asdict(gain),
         "wall_speedup": asdict(Gain.of(walls[tuned], walls[ORIGINAL])),
         "claim_off_by": off,
         "claim_holds": abs(off) <= AGREEMENT if claim.outcome == "faster" else None,
-        "pays_after_seconds": _pays_after(claim.cost_seconds, gain.estimate),
+        # Of training, by the program as it is: then the search was worth its cost.
+        "pays_after_seconds": claim.cost_seconds / (1 - 1 / gain.estimate)
+        if gain.estimate > 1
+        else None,
         "other_cores": max(run.other_cores for runs in timings.values() for run in runs),
         "stolen_cores": max(run.stolen_cores for runs in timings.values() for run in runs),
     }
@@ -264,11 +271,6 @@ def compare(
         facts["loadtune_wall_speedup"] = asdict(Gain.of(walls[other], walls[ORIGINAL]))
         facts["autotune_over_loadtune"] = asdict(Gain.of(rates[tuned], rates[other]))
     return facts
-
-
-def _pays_after(cost_seconds: float, speedup: float) -> float | None:
-    """Seconds of training, by the program as it is, after which the search was worth its cost."""
-    return cost_seconds / (1 - 1 / speedup) if speedup > 1 else None
 
 
 def summary(examples: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -338,7 +340,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="runs of each contestant, at least")
     parser.add_argument("--budget", default="5m", help="of each search")
     parser.add_argument("--no-loadtune", action="store_true", help="time autotune's alone")
-    parser.add_argument("--json", action="store_true", help="print the document, nothing else")
     parser.add_argument("--out", type=Path, help="write the document here, with all raw data")
     arguments = parser.parse_args()
     if unknown := set(arguments.examples) - set(names):
@@ -365,7 +366,7 @@ def main() -> None:
             _contests(arguments, Path(folder), document)
     except KeyboardInterrupt:
         _say("Interrupted; what was finished is kept.")
-    print(json.dumps(document if arguments.json else document.get("summary")))
+    print(json.dumps(document.get("summary")))
 
 
 def _contests(arguments: argparse.Namespace, folder: Path, document: dict[str, Any]) -> None:
@@ -386,8 +387,7 @@ def _contests(arguments: argparse.Namespace, folder: Path, document: dict[str, A
         if arguments.out:
             arguments.out.parent.mkdir(parents=True, exist_ok=True)
             arguments.out.write_text(json.dumps(document) + "\n")
-        if not arguments.json:
-            _describe(example.name, facts)
+        _describe(example.name, facts)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ FORMATS = (AS_IT_IS, "tf32", "bf16", "fp16")
 def overhead(setting: Setting) -> dict[str, Any]:
     """Seconds of a step with and without the hooks, by turns, and what they cost."""
     from autotune.workload.conversation import RunWindow
-    from tests.bench.overhead import median_interval, watched
+    from tests.bench.overhead import in_turns, median_interval, watched
 
     loops: dict[str, Any] = {}
     for name, (width, depth) in LOOPS.items():
@@ -42,13 +42,7 @@ def overhead(setting: Setting) -> dict[str, Any]:
             "turns": partial(watched, *around, phases=False),
             "closing": partial(watched, *within, phases=True),
         }
-        seconds: dict[str, list[float]] = {kind: [] for kind in contexts}
-        kinds = list(contexts.items())
-        for number in range(rounds):
-            first = number % len(kinds)
-            for kind, context in kinds[first:] + kinds[:first]:
-                with context():
-                    seconds[kind].append(_step_seconds(*size, steps))
+        seconds = in_turns(contexts, rounds, partial(_step_seconds, *size, steps))
         loops[name] = {"raw_step_seconds": seconds}
         for kind in list(contexts)[1:]:
             pairs = zip(seconds["plain"], seconds[kind], strict=True)

@@ -36,10 +36,7 @@ def turns(setting: Setting) -> dict[str, Any]:
     programs = {ORIGINAL: root / "examples" / example.original, **_handed_back(example, root, own)}
     rounds = setting.rounds or ROUNDS
     timings = delivered.take_turns(example, programs, rounds, setting.work, most_rounds=rounds)
-    return {
-        **delivered.compare(example, Claim(**own["claim"]), None, timings),
-        "runs": {name: [asdict(run) for run in runs] for name, runs in timings.items()},
-    }
+    return delivered.compare(example, Claim(**own["claim"]), None, timings)
 
 
 def against_loadtune(setting: Setting) -> dict[str, Any]:
@@ -65,11 +62,9 @@ def against_loadtune(setting: Setting) -> dict[str, Any]:
         return facts
     programs = _handed_back(example, root, own) or {ORIGINAL: root / "examples" / example.original}
     programs[delivered.RIVAL] = setting.work / delivered.RIVAL / "examples" / example.original
-    rounds, warm = setting.rounds or ROUNDS, example.lines.warm_samples
+    rounds = setting.rounds or ROUNDS
     timings = delivered.take_turns(example, programs, rounds, setting.work, most_rounds=rounds)
-    rates = {name: [run.rate(warm) for run in runs] for name, runs in timings.items()}
-    runs = {name: [asdict(run) for run in runs] for name, runs in timings.items()}
-    return {**facts, "samples_per_second": rates, "runs": runs}
+    return {**facts, **delivered.raw_of(timings, example.lines.warm_samples)}
 
 
 def _handed_back(example: Example, root: Path, own: dict[str, Any]) -> dict[str, Path]:

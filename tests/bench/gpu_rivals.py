@@ -197,14 +197,7 @@ def turns(workload: Workload, setting: Setting) -> dict[str, Any]:
     rounds = setting.rounds or workload.rounds
     with _cache(cache):
         timings = delivered.take_turns(example, programs, rounds, setting.work, most_rounds=rounds)
-    warm = example.lines.warm_samples
-    return {
-        "rounds": rounds,
-        "samples_per_second": {
-            name: [run.rate(warm) for run in runs] for name, runs in timings.items()
-        },
-        "runs": {name: [asdict(run) for run in runs] for name, runs in timings.items()},
-    }
+    return {"rounds": rounds, **delivered.raw_of(timings, example.lines.warm_samples)}
 
 
 def _original(workload: Workload, setting: Setting) -> Path:

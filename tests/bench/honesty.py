@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.flow import Options, search
-from autotune.machine import CPU, detect, usable_cores
+from autotune.machine import usable_cores
 from autotune.measurement.interleaved.turns import take_turns
 from autotune.measurement.ratios import LOOKS
 from autotune.measurement.workbench import Workbench
@@ -155,7 +155,7 @@ def searched(folder: Path) -> Verdict:
     and in bf16 where this machine is faster in it.
     """
     text = (EXAMPLES_FOLDER / "language_model.py").read_text()
-    changes = (FUSED, IN_BF16) if bf16_speedup(CPU) > 1 else (FUSED,)
+    changes = (FUSED, IN_BF16) if bf16_speedup() > 1 else (FUSED,)
     for before, after in changes:
         assert text.count(before) == 1, before
         text = text.replace(before, after)
@@ -338,7 +338,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--lanes", type=int, help="processes that compare; default: one a core")
     parser.add_argument("--out", type=Path, default=Path("honesty.jsonl"))
     parser.add_argument("--tally", action="store_true", help="only say what there is")
-    parser.add_argument("--json", action="store_true", help="print the tally as JSON")
     arguments = parser.parse_args()
     names = [case.name for case in CASES]
     if unknown := set(arguments.case or ()) - set(names):
@@ -365,13 +364,7 @@ def main() -> None:
             in_lanes([case for case in wanted if case.alone], out, [None])
         except KeyboardInterrupt:
             print("Interrupted; the same command goes on.", file=sys.stderr)
-    found = tally(made(out))
-    if arguments.json:
-        machine = detect()
-        facts = {"device": machine.device_name, "cores": machine.cores}
-        print(json.dumps({**facts, "versions": dict(machine.versions), "cases": found}))
-    else:
-        _show(found)
+    _show(tally(made(out)))
 
 
 if __name__ == "__main__":

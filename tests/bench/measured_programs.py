@@ -2,8 +2,6 @@
 holds back differs from one to the next. Plain torch, without autotune.
 """
 
-import random
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -34,44 +32,6 @@ class Measured:
 
 OPTIMIZERS = ("forloop", "foreach", "fused")
 SWITCH = (False, True)
-
-
-class Tickets(Dataset[Any]):
-    """Sentences that are cut into words and hashed in Python, of 20 to 90 words each."""
-
-    def __init__(self) -> None:
-        chance = random.Random(1)
-        words = ["".join(chance.choices("abcdefghijklmnop", k=6)) for _ in range(4000)]
-        self.texts = [
-            " ".join(chance.choices(words, k=chance.randrange(20, 90))) + "." for _ in range(4096)
-        ]
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def __getitem__(self, index: int) -> tuple[list[int], int]:
-        text = self.texts[index].lower()
-        pieces = [word[at : at + 3] for word in re.findall(r"\w+", text) for at in range(4)]
-        return [sum(map(ord, piece)) * 31 % 5000 + 1 for piece in pieces], index % 8
-
-
-def padded(samples: Sequence[tuple[list[int], int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    ids = np.zeros((len(samples), 128), dtype=np.int64)
-    for row, (pieces, _) in zip(ids, samples, strict=True):
-        row[: min(128, len(pieces))] = pieces[:128]
-    return torch.from_numpy(ids), torch.tensor([label for _, label in samples])
-
-
-class Reader(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed = nn.Embedding(5001, 64)
-        layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, dropout=0.0)
-        self.encode = nn.TransformerEncoder(layer, 1)
-        self.head = nn.Linear(64, 8)
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        return self.head(self.encode(self.embed(ids)).mean(1))
 
 
 class Scans(Dataset[Any]):
@@ -173,15 +133,6 @@ class Ranker(nn.Module):
 def programs() -> Mapping[str, Measured]:
     """All of them, by name."""
     return {
-        "tickets": Measured(
-            knobs={"nw": (0, 1, 2, 3), "mb": (32, 16, 8), "thr": (2, 1), "amp": SWITCH}
-            | {"opt": OPTIMIZERS},
-            batch=32,
-            data=lambda _: Tickets(),
-            model=Reader,
-            loss=lambda model, batch: functional.cross_entropy(model(batch[0]), batch[1]),
-            collate=padded,
-        ),
         "scans": Measured(
             knobs={"nw": (0, 1, 2), "mb": (16, 8), "thr": (2, 1), "cl": SWITCH, "amp": SWITCH}
             | {"opt": ("forloop", "fused")},

@@ -12,7 +12,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +45,7 @@ class Loop:
     transforms: int = 0
 
 
+THREADS = 1
 LOOPS = {
     "tiny": Loop(width=16, depth=2, batch=8, steps=300, warm=200),
     "small": Loop(width=64, depth=40, batch=16, steps=60),
@@ -120,22 +121,31 @@ CONTEXTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
 
 def cost(loop: Loop, rounds: int) -> dict[str, object]:
     """Microseconds a step that the hooks cost, with the 95 % interval over rounds."""
-    medians: dict[str, list[float]] = {name: [] for name in CONTEXTS}
-    means: dict[str, list[float]] = {name: [] for name in CONTEXTS}
-    names = list(CONTEXTS)
-    for number in range(rounds):
-        first = number % len(names)
-        for name in names[first:] + names[:first]:
-            with CONTEXTS[name]():
-                seconds = step_seconds(loop)
-            medians[name].append(median(seconds))
-            means[name].append(fmean(seconds))
+    taken = in_turns(CONTEXTS, rounds, lambda: step_seconds(loop))
+    medians, means = (
+        {name: [of(seconds) for seconds in each] for name, each in taken.items()}
+        for of in (median, fmean)
+    )
     return {
         "plain_step_microseconds": 1e6 * median(medians["plain"]),
         "raw_median_step_seconds": medians,
         "raw_mean_step_seconds": means,
-        **{name: _cost(name, medians, means) for name in names[1:]},
+        **{name: _cost(name, medians, means) for name in list(CONTEXTS)[1:]},
     }
+
+
+def in_turns(
+    contexts: Mapping[str, Callable[[], Any]], rounds: int, run: Callable[[], Any]
+) -> dict[str, list[Any]]:
+    """What `run` gives in each context, who begins a round moving on by one."""
+    taken: dict[str, list[Any]] = {name: [] for name in contexts}
+    names = list(contexts)
+    for number in range(rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            with contexts[name]():
+                taken[name].append(run())
+    return taken
 
 
 def _cost(
@@ -171,10 +181,9 @@ def main() -> None:
     """Print what the hooks cost, by loop; `--out` keeps the raw times."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
+    torch.set_num_threads(THREADS)
     machine = detect()
     costs = {name: cost(loop, arguments.rounds) for name, loop in LOOPS.items()}
     for name, found in costs.items():
@@ -189,7 +198,7 @@ def main() -> None:
             "device": machine.device_name,
             "cores": machine.cores,
             "versions": dict(machine.versions),
-            "threads": arguments.threads,
+            "threads": THREADS,
             "loops": costs,
         }
         arguments.out.parent.mkdir(parents=True, exist_ok=True)

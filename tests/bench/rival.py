@@ -13,7 +13,7 @@ import sysconfig
 import time
 import venv
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +38,9 @@ else:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What loadtune came to.
-
-    Attributes:
-        found: whether it recommends settings that it measured as faster.
-        settings: the recommended ones, in its own words.
-        claimed: its own speed-up; None where it recommends none.
-        seconds: that it took.
-        said: the end of what it printed.
-        unmodified: what it said of the program as it stands.
-        raw: all that it measured.
+    """What loadtune came to in so many seconds: whether it has `found` settings that it measured as
+    faster, which they are in its own words, and the speed-up that it `claimed`; the end of what it
+    `said`, and what it said of the program `unmodified`; all that it measured, `raw`.
     """
 
     found: bool
@@ -150,12 +143,4 @@ def adopted(answer: Answer, example: Example, folder: Path) -> Answer:
     program.write_text(text)
     last = next(line for line in reversed(answer.said.splitlines()) if "best overall: " in line)
     settings, _, claimed = last.partition("best overall: ")[2].partition(" — ")
-    return Answer(
-        found=True,
-        settings=settings,
-        claimed=float(claimed.split("x")[0]),
-        seconds=answer.seconds,
-        said=answer.said,
-        unmodified=answer.unmodified,
-        raw=answer.raw,
-    )
+    return replace(answer, settings=settings, claimed=float(claimed.split("x")[0]))

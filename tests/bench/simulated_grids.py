@@ -1,10 +1,9 @@
 """Grids of programs that nobody measured: their rates are simulated, to see strategies on others
 than the few measured ones. They are never to be quoted as measurements.
 
-    python -m tests.bench.simulated_grids FOLDER [--aside] [--seed 0]
+    python -m tests.bench.simulated_grids FOLDER [--seed 0]
 
-Each rate is off by some 5 %. Another seed makes other programs of the same kinds. `--aside` writes
-those that were kept aside while the planner was worked on.
+Each rate is off by some 5 %. Another seed makes other programs of the same kinds.
 """
 
 import argparse
@@ -16,10 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from tests.bench.simulated_aside import ASIDE
-from tests.bench.simulated_kinds import TRIED
 from tests.bench.simulated_loops import Loop, Program, Setting, shares_of
-from tests.bench.simulated_programs import PROGRAMS
+from tests.bench.simulated_programs import PROGRAMS, TRIED
 
 SCATTER = 0.05
 STALLED, STALL = 0.015, 0.7  # share of rows, and the speed of those
@@ -99,8 +96,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--aside", action="store_true")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    chosen = ASIDE if arguments.aside else PROGRAMS + TRIED
-    write(arguments.folder, chosen, seed=arguments.seed)
+    write(arguments.folder, seed=arguments.seed)

@@ -86,13 +86,8 @@ class Timing:
 
 
 def time_program(program: Path, arguments: Sequence[str], lines: Lines, empty: Path) -> Timing:
-    """Run `program` to its end in a fresh process, in its own folder's parent.
-
-    Args:
-        program: a script.
-        arguments: what it is called with.
-        lines: how its output is read.
-        empty: a folder of the caller's, for the stand-in that keeps autotune out.
+    """Run the script `program` to its end in a fresh process, in its own folder's parent; what lies
+    in the folder `empty`, of the caller's, keeps autotune out.
 
     Raises:
         RuntimeError: the program failed; with the end of what it printed.

@@ -30,14 +30,9 @@ class NotThere(Exception):
 
 
 class Asked:
-    """The rates of a table's configurations, as a strategy sees them.
-
-    Args:
-        table: what is asked.
-        chance: of what is added to a rate.
-        later: the same, where one is measured again.
-        noise: its standard deviation, of the rate's logarithm.
-        look: is called after each trial.
+    """The rates of a table's configurations, as a strategy sees them: with `noise`, the standard
+    deviation of the rate's logarithm, by `chance`, by another where one is measured `later` again.
+    `look` is called after each trial.
     """
 
     def __init__(

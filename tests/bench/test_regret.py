@@ -8,9 +8,8 @@ import pytest
 from tests.bench import regret
 from tests.bench.grids import Table, read
 from tests.bench.simulated_grids import write
-from tests.bench.simulated_kinds import TRIED
 from tests.bench.simulated_loops import Program
-from tests.bench.simulated_programs import PROGRAMS
+from tests.bench.simulated_programs import PROGRAMS, TRIED
 
 COLUMNS = (
     "nw,opt,precision,samples_per_s,samples_per_s_medstep,wall_s,f_data,f_fwdbwd,f_opt,f_data_cpu"

@@ -12,8 +12,8 @@ from typing import Self
 
 import psutil
 
-from autotune.measurement.sandbox import tree_hash
 from tests.measurement.test_process import eventually
+from tests.trees import tree_hash
 
 INTERRUPTED = 130
 OPTIONS = ("--budget=60s", "--out=../out", "--knob=num_workers=2,3")

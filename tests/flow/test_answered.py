@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from autotune.flow import Options
-from autotune.flow.answered import kept_answer
-from autotune.flow.sameness import search_key
+from autotune.flow.sameness import kept_answer, search_key
 from autotune.listener import Listener
 from autotune.measurement.measurement import Failure
 from autotune.measurement.processes.process import RunEnded

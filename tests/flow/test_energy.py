@@ -7,7 +7,7 @@ import pytest
 from autotune import flow
 from autotune.errors import UsageError
 from autotune.flow import Options
-from autotune.flow.energy import against_speed, refuse_unknown
+from autotune.flow.device import against_speed, refuse_unknown
 from autotune.trials.front import ENERGY, MEMORY
 from tests import builders
 
@@ -23,15 +23,15 @@ def test_a_search_on_a_cpu_is_refused_before_it_starts_the_program(tmp_path: Pat
 def test_a_gpu_is_asked_once_it_is_known_which_one_trains(monkeypatch: pytest.MonkeyPatch) -> None:
     machine, seen = builders.machine(device="cuda", device_name="NVIDIA T4"), builders.seen()
     refuse_unknown(Options(energy=True), machine)
-    monkeypatch.setattr("autotune.flow.energy.reports_energy", lambda _: True)
+    monkeypatch.setattr("autotune.flow.device.reports_energy", lambda _: True)
     refuse_unknown(Options(energy=True), machine, seen)
-    monkeypatch.setattr("autotune.flow.energy.reports_energy", lambda _: False)
+    monkeypatch.setattr("autotune.flow.device.reports_energy", lambda _: False)
     with pytest.raises(UsageError, match="NVIDIA T4"):
         refuse_unknown(Options(energy=True), machine, seen)
 
 
 def test_nothing_is_refused_that_was_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autotune.flow.energy.reports_energy", lambda _: pytest.fail("asked"))
+    monkeypatch.setattr("autotune.flow.device.reports_energy", lambda _: pytest.fail("asked"))
     refuse_unknown(Options(), builders.machine(), builders.seen())
 
 

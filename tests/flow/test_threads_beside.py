@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.flow.threads_beside import thread_beside
+from autotune.flow.judging import thread_beside
 from autotune.workload.found import BESIDE, BusyLine
 from autotune.workload.program.target import load_target
 from tests import builders

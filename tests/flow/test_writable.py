@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from autotune.flow.writable import unwritable
+from autotune.flow.emitting import unwritable
 from autotune.trials.space import Space
 from autotune.workload.program.target import OBJECTS, load_target
 from tests import builders

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from autotune.measurement import denormals
-from autotune.measurement.denormals import with_cost
+from autotune.measurement import beside
+from autotune.measurement.beside import with_cost
 from autotune.workload.found import Denormals
 
 
@@ -16,9 +16,9 @@ class Timing:
 
     taken: list[str]
 
-    def in_turns(self, *modes: Any, **_: Any) -> list[str]:
+    def surely_faster(self, *modes: Any, **_: Any) -> float:
         self.taken.extend(mode for mode in modes if isinstance(mode, str))
-        return self.taken
+        return 1.14
 
 
 @pytest.mark.parametrize(("coming", "cost"), [(8e-6, 1.0), (0.01, 1.14), (0.0, None)])
@@ -26,8 +26,7 @@ def test_a_few_of_many_averages_are_not_timed(
     monkeypatch: pytest.MonkeyPatch, coming: float, cost: float | None
 ) -> None:
     timing = Timing(taken=[])
-    monkeypatch.setattr(denormals, "in_turns", timing.in_turns)
-    monkeypatch.setattr(denormals, "surely_faster", lambda *_: 1.14)
+    monkeypatch.setattr(beside, "surely_faster", timing.surely_faster)
     run: Any = None
     windows: Any = {}
     found = with_cost(Denormals(coming=coming), run, windows, seconds=1.0, cores=2)

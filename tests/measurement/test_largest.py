@@ -8,7 +8,7 @@ import pytest
 from autotune.measurement.ablation import ablate
 from autotune.measurement.processes.process import ProcessRun
 from autotune.measurement.untimed.largest import largest_batch
-from autotune.profiling.largest import LargestBatch
+from autotune.profiling.profile import LargestBatch
 from autotune.workload.window import LARGEST, Allocator, Window
 from tests.measurement.conftest import Start
 from tests.workload.programs import PLAIN

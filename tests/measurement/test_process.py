@@ -7,6 +7,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -313,7 +314,7 @@ def test_a_function_is_called_in_a_fresh_process(zygote: Zygote) -> None:
 
 
 def test_that_the_warm_process_was_killed_is_said_when_the_next_run_begins() -> None:
-    with Zygote() as zygote:
+    with closing(Zygote()) as zygote:
         zygote._process.kill()
         zygote._process.wait()
         zygote._warm = True

@@ -19,11 +19,11 @@ from autotune.measurement.sandbox import (
     entry,
     environment,
     quiet_environment,
-    tree_hash,
 )
 from autotune.measurement.sandbox.namespace import enter_own_namespace, mount
 from tests.measurement.programs import PROGRAMS, contents, furnish
 from tests.measurement.sandboxed import VARIANTS, Arena, arena, become_nobody, in_child
+from tests.trees import tree_hash
 
 WAYS = ["overlay", "overlay of an ordinary user", "redirect"]
 OVERLAYS = [name for name in VARIANTS if name.startswith("overlay")]

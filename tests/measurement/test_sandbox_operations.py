@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from autotune.measurement.sandbox import tree_hash
 from tests.measurement.programs import contents
 from tests.measurement.sandboxed import VARIANTS, Arena, arena, in_child
+from tests.trees import tree_hash
 
 NAMES = ("a", "b", "folder", "folder/a", "folder/b", "folder/inner", "link", "link/a")
 Operation = tuple[str, str, str]

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from autotune.measurement.sandbox import Layer, Sandbox, prepared, tree_hash
+from autotune.measurement.sandbox import Layer, Sandbox, prepared
 from autotune.measurement.sandbox.view import View
 from tests.measurement.programs import contents, furnish
 from tests.measurement.sandboxed import VARIANTS, Arena, arena
+from tests.trees import tree_hash
 
 
 @pytest.fixture(params=list(VARIANTS))

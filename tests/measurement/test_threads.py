@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
+from autotune.measurement.beside import one_blas_thread, one_thread
 from autotune.measurement.measurement import Failure
 from autotune.measurement.processes.process import ProcessRun, RunEnded
-from autotune.measurement.threads import one_blas_thread, one_thread
 from autotune.workload.window import AS_IS, ONE_BLAS_THREAD, ONE_THREAD, REPLAY_DEVICE, Window
 from tests import builders
 

@@ -11,9 +11,15 @@ import pytest
 
 from autotune.measurement.benchmark import WARM_LIMIT_SECONDS
 from autotune.measurement.interleaved import rounds
-from autotune.measurement.interleaved.losses import LOSSES_NEEDED, LOSSES_WANTED, LossSeconds
 from autotune.measurement.interleaved.rounds import FEWEST_TURNS
-from autotune.measurement.interleaved.turns import TURN_SECONDS, Turns, take_turns
+from autotune.measurement.interleaved.turns import (
+    LOSSES_NEEDED,
+    LOSSES_WANTED,
+    TURN_SECONDS,
+    LossSeconds,
+    Turns,
+    take_turns,
+)
 from autotune.measurement.measurement import Failure
 from autotune.measurement.processes.process import ProcessRun, RunEnded
 from autotune.measurement.ratios import FEWEST_TURNS_PER_PROCESS, MOST_TURNS_PER_PROCESS

@@ -14,9 +14,8 @@ from autotune.knobs.evidence import plenty_of_memory
 from autotune.knobs.knob import Choices
 from autotune.knobs.micro_batches import MicroBatches
 from autotune.profiling.gpu import GpuProfile
-from autotune.profiling.largest import LargestBatch
 from autotune.profiling.memory_model import line_of
-from autotune.profiling.profile import Memory, Profile
+from autotune.profiling.profile import LargestBatch, Memory, Profile
 from autotune.workload.found import SavedBlock
 from tests import builders
 from tests.knobs.profiles import on_a_gpu

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from autotune.profiling.updates import doubts_of_updates
+from autotune.profiling.later import doubts_of_updates
 from autotune.source.edits import Place
 from tests import builders
 

@@ -7,8 +7,8 @@ import pytest
 from autotune import flow
 from autotune.flow import Options
 from autotune.knobs import KNOBS
-from autotune.measurement.sandbox import tree_hash
 from tests.traps.programs import stream
+from tests.trees import tree_hash
 
 
 @pytest.mark.alone

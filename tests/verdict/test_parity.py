@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from autotune.knobs.knob import Semantics
-from autotune.measurement.interleaved.losses import LOSSES_WANTED
+from autotune.measurement.interleaved.turns import LOSSES_WANTED
 from autotune.verdict.chance import explained_by_seeds
 from autotune.verdict.courses import smooth
 from autotune.verdict.parity import parity

@@ -22,6 +22,7 @@ class Apart(Round):
         for name in contestants:
             self._turns.windows[name].append([])
         self._contestants = contestants
+        self._out, self._turn_took = set[str](), 0.0
         self._may_be_only = False
         self._warmed = time.monotonic()
         self._take_turns(0)

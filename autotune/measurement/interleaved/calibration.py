@@ -91,12 +91,8 @@ class Calibration:
 def calibrate(
     budget_seconds: float, *, cores: int, after_round: Callable[[int], None] = lambda _: None
 ) -> Calibration:
-    """Time a small program against itself for about `budget_seconds`.
-
-    Args:
-        budget_seconds: for all of it; three rounds are always finished.
-        cores: cores that programs may use.
-        after_round: is told how many rounds there are.
+    """Time a small program against itself for about `budget_seconds`, three rounds at the least;
+    `after_round` is told how many there are.
 
     Raises:
         MeasurementError: other programs had the processors, or the program could not be run.
@@ -141,12 +137,8 @@ def _fair_pairs(turns: Turns, cores: int) -> tuple[list[list[Pair]], int]:
 
 
 def conclude(rounds: Sequence[Sequence[Pair]], left_out: int, *, seconds: float) -> Calibration:
-    """What the turns of a program against itself say of the machine.
-
-    Args:
-        rounds: turns by pair of processes, spoilt ones left out.
-        left_out: how many those were.
-        seconds: that all of it took.
+    """What the turns of a program against itself say of the machine, by pair of processes, without
+    spoilt ones, of which so many were left out; all of it took `seconds`.
 
     Raises:
         MeasurementError: too few turns were undisturbed.
@@ -182,13 +174,9 @@ def _smallest_gain(pairs: int, pair_scatter: float, expected: float, weight: flo
     """The gain that is told after so many pairs of processes.
 
     It is told when the interval of `ratio_in_turns`, as wide as it comes out on average, excludes
-    1, also where the estimate falls short of the gain as far as chance lets it in 80 of 100.
-
-    Args:
-        pairs: of fresh processes.
-        pair_scatter: standard deviation of their log-ratios.
-        expected: variance that `ratio_in_turns` expects of these.
-        weight: how many degrees of freedom that is worth.
+    1, also where the estimate falls short of the gain as far as chance lets it in 80 of 100. Their
+    log-ratios scatter by `pair_scatter`, of which it expects the variance `expected`, worth so many
+    degrees of freedom.
     """
     degrees = weight + pairs - 1
     moderated = weight * expected + (pairs - 1) * pair_scatter**2

@@ -4,14 +4,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from autotune.measurement.benchmark import (
-    WARM_WINDOW_SECONDS,
-    WARM_WINDOW_STEPS,
-    warm_up,
-)
+from autotune.measurement.benchmark import WARM_WINDOW_SECONDS, WARM_WINDOW_STEPS, warm_up
 from autotune.measurement.doubts import doubts_of_device
-from autotune.measurement.interleaved.lacking import NotTogether, may_be_anothers
-from autotune.measurement.interleaved.losses import LossSeconds
 from autotune.measurement.processes.process import ProcessRun, RunEnded
 from autotune.measurement.ratios import (
     FEWEST_TURNS_PER_PROCESS,
@@ -31,13 +25,22 @@ from autotune.profiling.gpu import retries_within
 from autotune.workload.window import AS_IS, Window, as_one
 
 if TYPE_CHECKING:
-    from autotune.measurement.interleaved.turns import Turns
+    from autotune.measurement.interleaved.turns import LossSeconds, Turns
 
 FEWEST_TURNS = 3  # a round of fewer says nothing of its spread
 # Where one ended while it warmed up, the time of so many warm-ups is another's for as many steps.
 MOST_WARM_UPS = 10
+# Failures that may be others' doing, for what they hold; as one enters, a port or a file as well.
+_FOR_LACK = ("out_of_memory", "device_lost", "device_error")
+_AT_ENTRY = (*_FOR_LACK, "crashed")
 
 Start = Callable[[], ProcessRun]
+
+
+class NotTogether(Exception):
+    """One of them failed while others lived, or ran short of memory: what it wants may be what they
+    hold.
+    """
 
 
 class Round:
@@ -52,7 +55,7 @@ class Round:
         turn_seconds: float,
         warm_seconds: float,
         deadline: float,
-        losses: LossSeconds | None,
+        losses: "LossSeconds | None",
         may_be_only: bool,
     ) -> None:
         self._turns = turns
@@ -66,8 +69,6 @@ class Round:
         self._lengths: dict[str, Length] = {}
         self._warmed = self._entering_seconds = 0.0
         self._contestants: Mapping[str, Start] = {}
-        self._out: set[str] = set()
-        self._turn_took = 0.0
 
     def take(self, contestants: Mapping[str, Start]) -> float:
         """All of it; the seconds that another such round takes, with as few turns as may be."""
@@ -154,7 +155,8 @@ class Round:
         """
         self._runs.pop(name).kill()
         lived_so_before = len(self._turns.windows[name]) > 1
-        if self._runs and not lived_so_before and may_be_anothers(end.failure, while_entering):
+        may_be_anothers = end.failure.kind in (_AT_ENTRY if while_entering else _FOR_LACK)
+        if self._runs and not lived_so_before and may_be_anothers:
             raise NotTogether
         if end.failure.kind != "ended":
             self._turns.failures[name] = end.failure
@@ -287,9 +289,7 @@ class Round:
 
     def _keep_losses(self, name: str, windows: Sequence[Window]) -> None:
         """Losses, and the steps left out among those that are compared."""
-        if self._losses is None:
-            return
-        for window in windows:
+        for window in windows if self._losses else ():
             self._turns.keep_losses(name, window)
 
 

@@ -9,9 +9,7 @@ from typing import Any
 from autotune.measurement.benchmark import WARM_LIMIT_SECONDS
 from autotune.measurement.doubts import starved
 from autotune.measurement.interleaved.apart import Apart
-from autotune.measurement.interleaved.lacking import NotTogether
-from autotune.measurement.interleaved.losses import LOSSES_WANTED, LossSeconds
-from autotune.measurement.interleaved.rounds import Round, Start
+from autotune.measurement.interleaved.rounds import NotTogether, Round, Start
 from autotune.measurement.measurement import Failure
 from autotune.measurement.statistics import Timed, rate, timed
 from autotune.workload.seen import Seen
@@ -19,8 +17,27 @@ from autotune.workload.window import Window
 
 # Two warmed processes taking turns of 0.4 s: 7 % rms error, against 12 % one after the other.
 TURN_SECONDS = 0.4
+# It holds so many of the program's own steps at least, so that it is more than one batch.
+STEPS_PER_TURN = 2.5
+# Losses of few steps say little of a training: what the turns did not give is run on, not timed.
+LOSSES_NEEDED, LOSSES_WANTED = 40, 200
 
 Pair = tuple[Sequence[float], Sequence[float]]  # losses of two runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossSeconds:
+    """How long each contestant may run on for losses to compare: for as many as it takes to say
+    anything, and for more of them.
+    """
+
+    needed: float = 10.0
+    wanted: float = 4.0
+
+    def want_more(self, count: int, seconds: float) -> bool:
+        """Whether a contestant with `count` losses, that ran on for `seconds`, is to go on."""
+        needed = count < LOSSES_NEEDED and seconds < self.needed
+        return needed or (count < LOSSES_WANTED and seconds < self.wanted)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -103,6 +120,11 @@ class Turns:
         return trained, count - len(kept)
 
 
+def turn_seconds_of(step_seconds: float) -> float:
+    """How long a turn of a program with such steps is at the least."""
+    return max(TURN_SECONDS, STEPS_PER_TURN * step_seconds)
+
+
 def take_turns(
     contestants: Mapping[str, Start],
     *,
@@ -120,15 +142,11 @@ def take_turns(
     program that ends before its turns are over is started again in the next round; one that ends
     before its first turn is timed from its start to its end.
 
-    Args:
-        contestants: starts a fresh process, by name; the first is the baseline.
-        rounds: sets of processes; two identical processes differ lastingly by a few percent.
-        deadline: `time.monotonic()` after which no further round is begun.
-        turn_seconds: least length of one turn, in seconds.
-        warm_seconds: limit of each warm-up, in seconds.
-        losses: how long to run on, in the first round, for losses to compare; None keeps none.
-        together: side by side or not at all: no turns are taken where they cannot live so.
-        after_round: is shown what there is after each round; true ends it.
+    The first of the `contestants` is the baseline. There are several rounds since two identical
+    processes differ lastingly by a few percent; none is begun after the `deadline`, of
+    `time.monotonic()`, or once `after_round`, which is shown what there is, says so. `turn_seconds`
+    is the least length of a turn. In the first round they run on for `losses` to compare; None
+    keeps none. Where they are to live `together` and cannot, no turns are taken.
     """
     turns = Turns(
         windows={name: [] for name in contestants}, losses={name: [] for name in contestants}

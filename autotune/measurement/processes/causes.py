@@ -64,7 +64,8 @@ _OVERWRITING = (
 def kind_of(error: BaseException) -> str:
     """The Failure's kind that `error` is."""
     said = str(error) if isinstance(error, RuntimeError) else ""
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or _lacks_memory(said):
+    lacks = _has(said, _OUT_OF_MEMORY) or _OUT_OF_MEMORY_WITHOUT_NVML.search(said)
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or lacks:
         return "out_of_memory"
     if _has(said, _NO_DEVICE) and _are_hidden():
         return "crashed"
@@ -78,10 +79,6 @@ def likely_cause(kind: str, said: str) -> str:
     nothing more is known.
     """
     return _OVERWRITING if _OVERWRITTEN in said else _CAUSES.get(kind, "")
-
-
-def _lacks_memory(said: str) -> bool:
-    return _has(said, _OUT_OF_MEMORY) or _OUT_OF_MEMORY_WITHOUT_NVML.search(said) is not None
 
 
 def _are_hidden() -> bool:

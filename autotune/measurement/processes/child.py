@@ -122,7 +122,7 @@ def _run_job(job: Job, line: _Line) -> NoReturn:
         os._exit(0)
     except BaseException as error:  # noqa: BLE001 - whatever ends it is reported
         crashed = _crashed((error.__cause__ if isinstance(error, Fault) else None) or error)
-        if job.layer is not None and (_has_no_room(error) or _is_full(job.layer)):
+        if job.layer is not None and _is_full(job.layer, error):
             crashed = replace(crashed, kind="no_space")
         line.say(replace(crashed, steps=live.pace.steps if live else 0))
         exit_code = 1
@@ -206,13 +206,12 @@ def _said(error: BaseException) -> str:
     return lines[0]
 
 
-def _has_no_room(error: BaseException) -> bool:
-    """Whether the disk was full: an overlay may want room for a whole file, and then leave it."""
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
-def _is_full(layer: Layer) -> bool:
-    """Whether there is no room left for what the run writes."""
+def _is_full(layer: Layer, error: BaseException) -> bool:
+    """Whether there is no room left for what the run writes, or was none: an overlay may want room
+    for a whole file, and then leave it.
+    """
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
     store = layer.root / "store"  # may be in memory
     return shutil.disk_usage(store if store.is_dir() else layer.root).free < _FULL_BYTES
 

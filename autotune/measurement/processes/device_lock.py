@@ -16,11 +16,9 @@ _FOLDER = Path("/tmp")  # noqa: S108  # the lock has no content, and only its ow
 
 
 class DeviceLock:
-    """Held while something is timed on `device`; the kernel lets go of it when its process ends.
-
-    Args:
-        device: "cpu" or "cuda"; of several GPUs, the first that this process may use.
-        waiting: is called once where it must be waited for.
+    """Held while something is timed on `device`, "cpu" or "cuda" (of several GPUs, the first that
+    this process may use); the kernel lets go of it when its process ends. `waiting` is called once
+    where it must be waited for.
     """
 
     def __init__(self, device: str, *, waiting: Callable[[], None]) -> None:

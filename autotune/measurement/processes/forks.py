@@ -11,7 +11,6 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import send_handle
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from autotune.errors import MeasurementError
@@ -20,7 +19,7 @@ from autotune.measurement.processes.process import ProcessRun
 from autotune.measurement.processes.terminal import terminal_size
 from autotune.workload.program.framework import OURS
 
-_WARM_UP_LIMIT_SECONDS = 180.0
+_WARM_UP_LIMIT_SECONDS, _CALL_LIMIT_SECONDS = 180.0, 60.0
 _KILLED = (
     "Most likely it was killed: by the system, where memory ran out, or by somebody. Give the same "
     "command again: a search goes on from the trials that it has made."
@@ -28,11 +27,8 @@ _KILLED = (
 
 
 class Zygote:
-    """The warm process that runs are forked from; a context manager, at whose end every run is
-    gone.
-
-    Args:
-        environment: what is added to this process's environment for the zygote and all its runs.
+    """The warm process that runs are forked from, with more in its `environment` than this one has;
+    once it is closed, every run is gone.
     """
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
@@ -59,17 +55,6 @@ class Zygote:
         self._runs: list[ProcessRun] = []
         self._warm = False
 
-    def __enter__(self) -> "Zygote":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """End the zygote and every run that is still alive."""
         self._line.close()
@@ -82,27 +67,21 @@ class Zygote:
             self._process.wait()
         self._log.close()
 
-    def start(self, job: Any, *, limit_seconds: float) -> ProcessRun:
-        """Fork a run of `job` (a `jobs.Job`); its first step must be done within
-        `limit_seconds`.
-        """
-        return self._fork(job, limit_seconds)
-
-    def call(
-        self, function: Callable[..., Any], *arguments: Any, limit_seconds: float = 60.0
-    ) -> Any:
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """What `function(*arguments)` gives in a fresh process; it must be importable there.
 
         Raises:
             RunEnded: it raised, hung or died.
         """
-        run = self._fork(Call(function=function, arguments=arguments), limit_seconds)
+        call = Call(function=function, arguments=arguments)
+        run = self.start(call, limit_seconds=_CALL_LIMIT_SECONDS)
         try:
             return run.answer()
         finally:
             run.kill()
 
-    def _fork(self, job: Any, limit_seconds: float) -> ProcessRun:
+    def start(self, job: Any, *, limit_seconds: float) -> ProcessRun:
+        """Fork a run of `job` (of `jobs`); its first step must be done within `limit_seconds`."""
         self.warm_up()
         self._runs = [run for run in self._runs if not run.await_end()]
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from autotune.measurement.measurement import Failure
 from autotune.measurement.processes.endings import cause_of, ending_of, why_late, why_stuck
@@ -39,6 +39,8 @@ TELLING_SECONDS = 10.0
 
 _GONE_WITHIN_SECONDS = 10.0
 
+Reported = TypeVar("Reported")
+
 
 class RunEnded(Exception):  # an ending is not always an error
     """A live run is over: by itself (`failure.kind` "ended", with its last `window`), or by a
@@ -65,14 +67,9 @@ class NotPossible(Exception):
 
 
 class ProcessRun:
-    """A live run in a process of its own. Not safe for use from several threads.
-
-    Args:
-        pid: of the process, which leads a group of its own.
-        exit_status: how the process exited; None while it lives.
-        line: the conversation with the program.
-        output: the file that the program prints to.
-        limit_seconds: how long its start, and then any one step, may take.
+    """A live run in a process of its own, which leads a group, and of which `exit_status` says how
+    it exited, None while it lives. Its start, and then any one step, may take `limit_seconds`. Not
+    safe for use from several threads.
     """
 
     def __init__(
@@ -130,46 +127,30 @@ class ProcessRun:
             NotPossible: the program cannot be run in `mode`.
         """
         limit = seconds + min(steps + 1, SLOW_STEPS) * self.step_limit_seconds
-        report = self._ask(
-            RunWindow(seconds=seconds, steps=steps, mode=mode), limit, "its next step"
-        )
-        assert isinstance(report, Window), report
-        return report
+        command = RunWindow(seconds=seconds, steps=steps, mode=mode)
+        return self._ask(command, Window, limit, "its next step")
 
     def watch(self, mode: str, *, steps: int, seconds: float = 0.0) -> Watched:
-        """What is found out in `steps` steps of `mode`, and so many seconds, that are not timed.
-
-        Raises:
-            RunEnded: the program ended, crashed, hung or was killed.
-            NotPossible: this torch or this device does not offer it.
+        """What is found out in `steps` steps of `mode`, and so many seconds, that are not timed;
+        raises what `window` does, `NotPossible` where this torch or this device does not offer it.
         """
         limit = seconds + WATCHED_STEPS_TAKE_AT_MOST * (steps + 1) * self.step_limit_seconds
         command = RunWindow(seconds=seconds, steps=steps, mode=mode)
-        report = self._ask(command, limit, "what was looked for")
-        assert isinstance(report, Watched), report
-        return report
+        return self._ask(command, Watched, limit, "what was looked for")
 
     def draw(self, command: Draw) -> Delivery:
-        """What the training loader delivers, drawn beside the training.
-
-        Raises:
-            RunEnded: the program ended, crashed, hung or was killed.
-            NotPossible: the program has no loader, or reading from it failed.
+        """What the training loader delivers, drawn beside the training; raises what `window` does,
+        `NotPossible` where the program has no loader, or reading from it failed.
         """
-        report = self._ask(command, command.seconds + self.step_limit_seconds, "a batch")
-        assert isinstance(report, Delivery), report
-        return report
+        limit = command.seconds + self.step_limit_seconds
+        return self._ask(command, Delivery, limit, "a batch")
 
     def survey(self, seconds: float) -> Sizes:
-        """What the batches of an epoch are like, as far as `seconds` reach.
-
-        Raises:
-            RunEnded: the program ended, crashed, hung or was killed.
-            NotPossible: the program has no loader, or reading from it failed.
+        """What the batches of an epoch are like, as far as `seconds` reach; raises what `draw`
+        does.
         """
-        report = self._ask(Survey(seconds=seconds), seconds + self.step_limit_seconds, "a batch")
-        assert isinstance(report, Sizes), report
-        return report
+        limit = seconds + self.step_limit_seconds
+        return self._ask(Survey(seconds=seconds), Sizes, limit, "a batch")
 
     def limit(self, seconds: float) -> None:
         """Its start, and then any one step, may take no longer than `seconds`."""
@@ -226,12 +207,15 @@ class ProcessRun:
         self._output.seek(max(0, self._output.tell() - _OUTPUT_KEPT_BYTES))
         return self._output.read().decode(errors="replace")
 
-    def _ask(self, command: Command, limit_seconds: float, awaited: str) -> Any:
+    def _ask(
+        self, command: Command, kind: type[Reported], limit_seconds: float, awaited: str
+    ) -> Reported:
         """What the program answers to what it may not be able to."""
         self.await_first_step()
         report = self._say(command, limit_seconds, awaited)
         if isinstance(report, Unsupported):
             raise NotPossible(report.reason)
+        assert isinstance(report, kind), report
         return report
 
     def _say(self, command: Command, limit_seconds: float, awaited: str) -> Any:

@@ -122,7 +122,8 @@ def _fork_on_request(controller: Connection, terminal: os.terminal_size | None) 
             if pid not in runs:
                 continue  # adopted
             runs.discard(pid)
-            _kill_group(pid)  # what it left behind: loader workers
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)  # what it left behind: loader workers
             if not runs:
                 _kill_descendants()
             controller.send(Exited(pid=pid, status=status))
@@ -193,11 +194,6 @@ def _become_a_run(output: int, terminal: os.terminal_size | None) -> None:
         )  # as at a terminal: of a killed run, all is there
 
 
-def _kill_group(pid: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-
-
 def _kill_descendants() -> list[psutil.Process]:
     found: list[psutil.Process] = psutil.Process().children(recursive=True)
     for process in found:
@@ -208,7 +204,3 @@ def _kill_descendants() -> list[psutil.Process]:
 
 def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None).prctl(option, value)
-
-
-if __name__ == "__main__":
-    serve(int(sys.argv[1]))

@@ -5,7 +5,7 @@ what was read while it was stopped, and a look at it once its second epoch has b
 import math
 from dataclasses import dataclass, replace
 
-from autotune.workload.seen import Seen, SeenLoader
+from autotune.workload.seen import Seen
 from autotune.workload.window import Window
 
 TURN_STEPS = 2
@@ -51,10 +51,12 @@ def length_of_turns(seen: Seen, recent: Window, least_seconds: float) -> Length:
         return Length(seconds=least_seconds)
     burst_seconds = loader.num_workers * step_seconds
     seconds = max(least_seconds, min(BURSTS_PER_TURN * burst_seconds, LONGEST_TURN_SECONDS))
-    batches = _batches_per_step(seen, loader)
+    size = loader.batch_size
+    batches = max(1, round(seen.samples_per_step / size)) if size else 1
+    reads = 1 if loader.reads_at_once else size or 1  # into which a batch is divided, if known
     reading = loader.num_workers or int(loader.threaded)
     asleep = 1 - recent.worker_cpu_seconds / recent.seconds / max(1, reading)
-    read_seconds = asleep * reading * step_seconds / batches / _reads_per_batch(loader)
+    read_seconds = asleep * reading * step_seconds / batches / reads
     if read_seconds <= SHORT_READ * max(seconds, reading * step_seconds / batches):
         return Length(seconds=seconds)
     free_steps = reading // math.gcd(reading, batches)
@@ -64,15 +66,6 @@ def length_of_turns(seen: Seen, recent: Window, least_seconds: float) -> Length:
     whole = epoch if 0 < epoch <= wanted else free_steps
     steps = max(TURN_STEPS, whole * round(wanted / whole), whole)
     return Length(seconds=seconds, steps=steps, free_steps=free_steps)
-
-
-def _batches_per_step(seen: Seen, loader: SeenLoader) -> int:
-    return max(1, round(seen.samples_per_step / loader.batch_size)) if loader.batch_size else 1
-
-
-def _reads_per_batch(loader: SeenLoader) -> int:
-    """Into how many reads, as far as is known, a batch is divided."""
-    return 1 if loader.reads_at_once else loader.batch_size or 1
 
 
 def fetched_ahead(seen: Seen) -> int:

@@ -66,13 +66,8 @@ def left_out(
 
     Torch itself can do without what it gets no memory for: cuDNN takes less workspace, and trains
     on the batch all the same. So a lack counts only in windows whose steps drew more than steps
-    usually do. Where batches differ in size by themselves, each counts.
-
-    Args:
-        runs: windows of each run.
-        own: of the program as it is, whose windows without any lack tell what a step usually draws.
-        seen: what the program as it is was made of.
-        larger: how many times as large a batch of `runs` is.
+    usually do, as the windows of the program's `own` runs without any lack tell, where batches of
+    `runs` are `larger` by that factor. Where batches differ in size by themselves, each counts.
     """
     fixed = seen.loader is not None and seen.loader.batch_size is not None
     calm = [after for run in own for lacks, after in _lacks(run) if not lacks]

@@ -8,60 +8,12 @@ from contextlib import contextmanager
 
 import psutil
 
-from autotune.nvml import Activity, Device, Reading, open_device
+from autotune.nvml import Reading, open_device
 from autotune.profiling.telemetry import Telemetry, sum_up
 from autotune.workload.seen import Seen
 
 # NVML's own sampling period is 1/6 to 1 s: reading more often says nothing new.
 READINGS_PER_SECOND = 10.0
-
-
-class Sampler:
-    """Reads a device in a thread of its own until it is stopped; without one, does nothing."""
-
-    def __init__(self, device: Device | None, run_pid: int) -> None:
-        self._device = device
-        self._run_pid = run_pid
-        self._readings: list[Reading] = []
-        self._activity: Activity | None = None
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._read, name="telemetry", daemon=True)
-        self._others: int | None = None
-        self._since = 0.0
-
-    def start(self) -> None:
-        """Begin to read."""
-        if self._device is not None:
-            self._since = time.time()
-            self._device.begin_counting()
-            self._thread.start()
-
-    def stop(self) -> None:
-        """Read once more, and no further."""
-        if self._device is not None:
-            self._stop.set()
-            self._thread.join()
-            self._readings.append(self._device.read(time.monotonic()))
-            self._activity = self._device.end_counting()
-            self._others = count_others(self._device.processes(self._since), self._run_pid)
-
-    def telemetry(self) -> Telemetry | None:
-        """What was read, once stopped; None without a device."""
-        if self._device is None or not self._readings:
-            return None
-        return sum_up(
-            self._readings,
-            pcie_limit=self._device.link_limit(),
-            other_processes=self._others,
-            activity=self._activity,
-        )
-
-    def _read(self) -> None:
-        assert self._device is not None
-        while True:
-            self._readings.append(self._device.read(time.monotonic()))
-            if self._stop.wait(1 / READINGS_PER_SECOND):
-                return
 
 
 class Sampled:
@@ -72,19 +24,41 @@ class Sampled:
 
 @contextmanager
 def sampled(seen: Seen, run_pid: int) -> Iterator[Sampled]:
-    """Read the device for as long as the block runs, where the run `run_pid` trains on a GPU."""
+    """Read the device in a thread of its own for as long as the block runs, where the run `run_pid`
+    trains on a GPU.
+    """
     found = Sampled()
     if not trains_on_gpu(seen):
         yield found
         return
     with open_device(seen.device_uuid) as device:
-        sampler = Sampler(device, run_pid)
-        sampler.start()
+        if device is None:
+            yield found
+            return
+        readings, over = list[Reading](), threading.Event()
+
+        def read() -> None:
+            while True:
+                readings.append(device.read(time.monotonic()))
+                if over.wait(1 / READINGS_PER_SECOND):
+                    return
+
+        since, thread = time.time(), threading.Thread(target=read, name="telemetry", daemon=True)
+        device.begin_counting()
+        thread.start()
         try:
             yield found
         finally:
-            sampler.stop()
-            found.telemetry = sampler.telemetry()
+            over.set()
+            thread.join()
+            readings.append(device.read(time.monotonic()))
+            activity = device.end_counting()
+            found.telemetry = sum_up(
+                readings,
+                other_processes=count_others(device.processes(since), run_pid),
+                pcie_limit=device.link_limit(),
+                activity=activity,
+            )
 
 
 def trains_on_gpu(seen: Seen) -> bool:

@@ -18,7 +18,6 @@ from autotune.measurement.sandbox.protected import (
     protected_directories,
 )
 from autotune.measurement.sandbox.sandbox import Sandbox
-from autotune.measurement.sandbox.tree import tree_hash
 
 __all__ = [
     "Layer",
@@ -30,5 +29,4 @@ __all__ = [
     "other_directories",
     "protected_directories",
     "quiet_environment",
-    "tree_hash",
 ]

@@ -24,10 +24,8 @@ MOST_LOOKED_AT, MOST_ENTRIES = 2000, 300
 
 
 def attempt(layers: Sequence[Layer]) -> list[str]:
-    """Try `layers` one after the other up to the first that works.
-
-    Returns:
-        For each that was tried why it does not work, "" for the one that does.
+    """Try `layers` one after the other up to the first that works; for each that was tried why it
+    does not, "" for the one that does.
     """
     package_parent = str(Path(__file__).resolve().parents[3])
     search_path = os.pathsep.join(filter(None, [package_parent, os.environ.get("PYTHONPATH", "")]))

@@ -9,7 +9,7 @@ import os
 import struct
 from collections.abc import Iterable
 
-from autotune.measurement.sandbox.territory import Territory
+from autotune.measurement.sandbox.territory import Territory, is_in
 
 # linux/landlock.h; the numbers of the system calls are the same on every processor.
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
@@ -36,11 +36,7 @@ def forbid_writes(territory: Territory, allowed: Iterable[str]) -> None:
     """From now on this process and its children can write nowhere below protected directories.
 
     A directory above a protected one cannot get new entries either, since rules hold for all that
-    is below.
-
-    Args:
-        territory: what is protected.
-        allowed: directories that stay open in any case.
+    is below. What is `allowed` stays open in any case.
 
     Raises:
         OSError: the kernel does not have it, or does not permit it.
@@ -63,9 +59,9 @@ def forbid_writes(territory: Territory, allowed: Iterable[str]) -> None:
 
 def _open_directories(top: str, territory: Territory) -> list[str]:
     """The largest directories from `top` on that have nothing protected in them."""
-    if not any(_is_below(path, top) for path in (*territory.protected, *territory.named)):
+    if not any(is_in([top], path) for path in (*territory.protected, *territory.named)):
         return [top]
-    found = [path for path in territory.kept if path != top and _is_below(path, top)]
+    found = [path for path in territory.kept if path != top and is_in([top], path)]
     if territory.protects(top):
         inner = found
     else:
@@ -82,10 +78,6 @@ def _allow(rules: int, rights: int, directory: str) -> None:
         _call(ADD_RULE, rules, RULE_PATH_BENEATH, struct.pack("=Qi", rights, handle), 0)
     finally:
         os.close(handle)
-
-
-def _is_below(path: str, top: str) -> bool:
-    return path == top or path.startswith(top.rstrip("/") + "/")
 
 
 def _call(number: int, *arguments: int | bytes) -> int:

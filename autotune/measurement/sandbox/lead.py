@@ -38,11 +38,7 @@ class Lead:
         """The physical path to read what the program calls `path`."""
         with self.inside:
             name = self.name(path, dir_fd)
-            place = self.view.canonical(name, follow=follow)
-            found = self.view.find(place)
-            if found is None:
-                raise self.view.missing(place)
-        return found
+            return self.view.there(self.view.canonical(name, follow=follow))
 
     def write(
         self,
@@ -54,15 +50,9 @@ class Lead:
         follow: bool = True,
         dir_fd: int | None = None,
     ) -> str:
-        """The physical path to change what the program calls `path`.
-
-        Args:
-            path: file name, of any type that `os` takes.
-            create: it may be made where there is nothing.
-            empty: its bytes are about to be cut off, and need not be copied.
-            exclusive: it must not be there yet, not even as a link.
-            follow: links at its end are followed.
-            dir_fd: open directory that it is relative to.
+        """The physical path to change what the program calls `path`: to `create` it where there is
+        nothing, or `empty` it, whose bytes need not be copied then; where it is `exclusive`, it
+        must not be there yet, not even as a link.
         """
         with self.inside:
             name = self.name(path, dir_fd)
@@ -78,17 +68,11 @@ class Lead:
     def entry(self, path: Any, dir_fd: int | None) -> tuple[str, str]:
         """The place that `path` names and what is there, links not followed."""
         place = self.view.canonical(self.name(path, dir_fd), follow=False)
-        found = self.view.find(place)
-        if found is None:
-            raise self.view.missing(place)
-        return place, found
+        return place, self.view.there(place)
 
     def directory(self, path: Any) -> str:
         """The place of a directory that can be listed."""
         place = self.view.canonical(self.name("." if path is None else path))
-        found = self.view.find(place)
-        if found is None:
-            raise self.view.missing(place)
-        if not os.path.isdir(found):
+        if not os.path.isdir(self.view.there(place)):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), place)
         return place

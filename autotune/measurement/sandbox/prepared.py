@@ -146,14 +146,8 @@ def _copy_owner(source: Path, target: Path) -> None:
 
 
 def _take(taken: _Capture, path: str, upper: Path, shown: Path, *, whole: bool) -> None:
-    """Keep what the run changed in one directory.
-
-    Args:
-        taken: what is kept so far.
-        path: its name in the program.
-        upper: where the run's writes to it are.
-        shown: the directory as the run sees it.
-        whole: nothing shines through from the user's directory of that name.
+    """Keep what the run changed in the directory `path`, of which it sees what is `shown`, its own
+    writes in `upper`: nothing shines through from the user's where that is the `whole` of it.
     """
     if whole and os.path.isdir(path):
         taken.deleted += [

@@ -37,17 +37,11 @@ class Sandbox:
         way: Way | None = None,
         scratch_parent: Path | None = None,
     ) -> None:
-        """Find the way that this machine permits, by trying it.
+        """Find the way that this machine permits, by trying it, or insist on one `way`.
 
-        Args:
-            protected: directories that no run may change (see `protected_directories`).
-            kept: directories that stay real though they may lie in protected ones, the output
-                directory for one.
-            named: further ones, where that may fail (see `directories_in_texts`).
-            elsewhere: directories that are protected where overlays can (see `other_directories`).
-            way: insist on one way.
-            scratch_parent: where to put the scratch directory; by default below the directory for
-                temporary files.
+        No run may change `protected` directories (see `protected_directories`), nor those `named`,
+        where that may fail (`directories_in_texts`), nor those `elsewhere`, where overlays can keep
+        it from that (`other_directories`); those `kept` stay real though they may lie in these.
 
         Raises:
             MeasurementError: neither way works, or not the one that was insisted on.
@@ -108,14 +102,9 @@ class Sandbox:
         return self._new(self._pattern)
 
     def keep_prepared(self, layer: Layer) -> bool:
-        """Keep what the live run of `layer` has written so far for the layers after it.
-
-        Call it at the moment of the run's first step, while it waits. Only the first call of a
-        search keeps anything.
-
-        Returns:
-            Whether it was kept: not where that needs too much space; every run then prepares for
-            itself.
+        """Keep what the live run of `layer` has written so far, as it waits at its first step, for
+        the layers after it; whether that was kept: not where it needs too much space, nor by
+        another call than a search's first. Every run then prepares for itself.
         """
         if self._prepared is not None or layer.prepared is not None:
             return False
@@ -134,10 +123,7 @@ class Sandbox:
 
     def keep_more(self, layer: Layer, paths: Iterable[str]) -> bool:
         """Keep also these files, which the run of `layer` has written since, for the layers after
-        it; no other run may be live.
-
-        Returns:
-            Whether they were kept, all of them.
+        it, while no other run is live; whether all of them were kept.
         """
         if self._prepared is None:
             return False

@@ -17,10 +17,7 @@ PLACES = ("/tmp", "/var/tmp", "/usr/tmp")  # noqa: S108 - where Python looks aft
 
 def open_scratch(parent: Path | None = None) -> tuple[Path, int]:
     """A new directory that is this search's alone, after the leftovers of searches that died were
-    removed.
-
-    Args:
-        parent: where to make it; by default below the directory for temporary files.
+    removed; in `parent`, by default below the directory for temporary files.
 
     Raises:
         MeasurementError: it cannot be made.

@@ -112,7 +112,7 @@ def _no_system(paths: Iterable[str]) -> tuple[str, ...]:
 
 def is_in(tops: Iterable[str], path: str) -> bool:
     """Whether `path` is one of `tops`, or below it."""
-    return any(path == top or path.startswith(top + "/") for top in tops)
+    return any(path == top or path.startswith(top.rstrip("/") + "/") for top in tops)
 
 
 def _nearest(path: str, planned: dict[str, Cover]) -> Cover:

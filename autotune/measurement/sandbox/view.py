@@ -120,7 +120,19 @@ class View:
                 return None
         return path if os.path.lexists(path) else None
 
-    def missing(self, path: str) -> OSError:
+    def there(self, path: str) -> str:
+        """The physical path that stands for `path`.
+
+        Raises:
+            FileNotFoundError: nothing is there.
+            NotADirectoryError: nor can be.
+        """
+        found = self.find(path)
+        if found is None:
+            raise self._missing(path)
+        return found
+
+    def _missing(self, path: str) -> OSError:
         """What the kernel says of a path at which there is nothing."""
         above = os.path.dirname(path)
         while (found := self.find(above)) is None:
@@ -153,7 +165,7 @@ class View:
         parent = os.path.dirname(path)
         found = self.find(parent)
         if found is None or not os.path.isdir(found):
-            raise self.missing(path)
+            raise self._missing(path)
         if not os.access(found, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         self._make_directory(parent)
@@ -168,9 +180,7 @@ class View:
             FileNotFoundError: nothing is there.
             PermissionError: it is not this user's to write to.
         """
-        found = self.find(path)
-        if found is None:
-            raise self.missing(path)
+        found = self.there(path)
         own = self.upper + path
         if found == own:
             return own

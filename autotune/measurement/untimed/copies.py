@@ -8,7 +8,8 @@ from dataclasses import replace
 from itertools import pairwise
 from math import inf
 
-from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
+from autotune.measurement.processes.process import ProcessRun
+from autotune.measurement.untimed.looks import looked_for
 from autotune.source.edits import Place
 from autotune.workload.conversation import Draw
 from autotune.workload.program.target import Target
@@ -110,12 +111,7 @@ def functions_run(run: ProcessRun) -> tuple[Place, ...]:
     """Where those of the program's own functions begin that its steps run; the program may end
     meanwhile.
     """
-    try:
-        found = run.watch(RUNNING, steps=LOOKED_STEPS, seconds=LOOKED_SECONDS).found
-    except (NotPossible, RunEnded):
-        return ()
-    assert isinstance(found, tuple), found
-    return found
+    return looked_for(run, RUNNING, tuple, steps=LOOKED_STEPS, seconds=LOOKED_SECONDS) or ()
 
 
 def why_by_what_learns(learning: Sequence[str]) -> str:

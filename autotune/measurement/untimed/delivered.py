@@ -48,12 +48,8 @@ def more_steps(evidence: str) -> Doubt:
 
 
 def compare_in_order(own: Delivery, again: Delivery, other: Delivery) -> Comparison:
-    """Compare batch by batch, as a map-style dataset's have to come.
-
-    Args:
-        own: from the program as it is.
-        again: from the same run once more: what differs between the two is random.
-        other: from the run that is to be given the same.
+    """Compare batch by batch, as a map-style dataset's have to come, what an `other` run is given
+    with the program's `own`; what differs from that as it is drawn `again` is random.
     """
     if other.ended and own.ended and len(other.batches) != len(own.batches):
         count = len(other.batches)
@@ -76,14 +72,9 @@ def compare_in_order(own: Delivery, again: Delivery, other: Delivery) -> Compari
 def compare_shared_out(
     own: Delivery, again: Delivery, other: Delivery, *, workers: int, dropped: int
 ) -> Comparison:
-    """Compare as samples in any order, as they come from workers that share a dataset out.
-
-    Args:
-        own: from the program as it is.
-        again: from the same run once more, with other random numbers.
-        other: from the run that is to be given the same.
-        workers: of that run.
-        dropped: samples that each worker may leave out at an epoch's end.
+    """The same of samples in any order, as they come from `workers` that share a dataset out, each
+    of which may leave out as many samples as are `dropped` at an epoch's end. What is drawn `again`
+    is so with other random numbers.
     """
     slack = workers * dropped
     counts = [sum(map(_count, each.batches)) for each in (own, again, other)]
@@ -176,14 +167,8 @@ def same_from_each(other: Delivery, workers: int) -> bool:
 
 def begin_alike(own: Delivery, again: Delivery, first: Delivery, second: Delivery) -> bool:
     """Whether something that differs when the program reads it again is the same in two epochs of
-    workers, each of which reads from copies of the dataset as it was.
-
-    Args:
-        own: from the program as it is.
-        again: from the same run once more, of an iterable dataset with other random numbers.
-        first: from workers.
-        second: the same from workers started again, with other seeds of their own; one batch of
-            each, with other random numbers, of an iterable dataset.
+    workers, the `second` of workers started again with other seeds of their own, each of which
+    reads from copies of the dataset as it was; of an iterable dataset, one batch of each.
     """
     same: dict[int, bool] = {}
     batches = (each.batches for each in (own, again, first, second))

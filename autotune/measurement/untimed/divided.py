@@ -17,12 +17,8 @@ ROUNDING, REDUCED_ROUNDING = 1e-3, 3e-2
 
 
 def vet_micro_batches(start: Start, precision: str, values: Sequence[Value]) -> Vetted:
-    """Which of these numbers of micro-batches add up to the step of the whole batch: all, or 1.
-
-    Args:
-        start: starts the program with settings.
-        precision: that it computes in as it is, see `precision_of`.
-        values: numbers of micro-batches.
+    """Which of these numbers of micro-batches add up to the step of the whole batch: all, or 1, in
+    the `precision` that the program computes in as it is (`precision_of`).
     """
     most = max(int(value) for value in values)
     run = start({"micro_batches": most})

@@ -6,12 +6,8 @@ import os
 from collections.abc import Sequence
 
 from autotune.knobs.knob import Value
-from autotune.measurement.processes.process import (
-    WATCHED_STEPS_TAKE_AT_MOST,
-    NotPossible,
-    RunEnded,
-)
-from autotune.measurement.untimed.vetted import Start, Vetted
+from autotune.measurement.processes.process import NotPossible, RunEnded
+from autotune.measurement.untimed.vetted import Start, Vetted, watched
 from autotune.workload.found import Flushed
 from autotune.workload.window import FLUSHING
 
@@ -23,13 +19,7 @@ def vet_flushing(
     start: Start, values: Sequence[Value], *, sooner: Start | None = None, seconds: float = 0.0
 ) -> Vetted:
     """`values` of the knob without flushing where a result that matters hangs on denormal numbers;
-    what cannot be looked at is left to its trial.
-
-    Args:
-        start: starts the program with settings.
-        values: of the knob `flush_denormal`.
-        sooner: starts the program so that what it does late comes soon; looked at as well.
-        seconds: that looking at that may take.
+    what cannot be looked at is left to its trial. What comes `sooner` is looked at as well.
     """
     found = _found(start, _STEPS)
     if not found.differs and sooner is not None:
@@ -45,18 +35,10 @@ def vet_flushing(
 
 
 def _found(start: Start, steps: int, seconds: float = 0.0) -> Flushed:
-    """What so many steps show, which may take so many seconds where that is told; nothing where
-    they cannot be looked at.
-    """
-    run = start({})
+    """What so many steps show, in so many seconds; nothing where they cannot be looked at."""
     try:
-        if seconds:
-            run.await_first_step()
-            run.limit(seconds / (WATCHED_STEPS_TAKE_AT_MOST * (steps + 1)))
-        found = run.watch(FLUSHING, steps=steps).found
+        found = watched(start, {}, FLUSHING, steps=steps, most_seconds=seconds)
     except (NotPossible, RunEnded):
         return Flushed()
-    finally:
-        run.kill()
     assert isinstance(found, Flushed), found
     return found

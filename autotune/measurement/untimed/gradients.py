@@ -4,14 +4,11 @@ be another training.
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 from autotune.knobs.knob import Config, Value
-from autotune.measurement.processes.process import (
-    WATCHED_STEPS_TAKE_AT_MOST,
-    NotPossible,
-    RunEnded,
-)
-from autotune.measurement.untimed.vetted import Start, Vetted
+from autotune.measurement.processes.process import NotPossible, RunEnded
+from autotune.measurement.untimed.vetted import Start, Vetted, watched
 from autotune.workload.window import GRADIENTS
 
 # Parts of a model that are trained in turns show it within so many steps; fewer tell too little.
@@ -39,16 +36,9 @@ def vet_freed_gradients(
     """Both `values`, freed gradients and zeros, where they are the same training; else its `own`.
 
     They are where each weight has a gradient in every step of its optimizer, and where nothing but
-    the weights holds them. A weight without one yet may have one later, and none again.
-
-    Args:
-        start: starts the program with settings.
-        values: of the knob.
-        own: the program's.
-        step_seconds: how long a step of it takes.
-        seconds: that are looked at, at the least.
-        most_seconds: that the steps looked at may take, where these are more.
-        sooner: starts the program so that what it does late comes soon; looked at as well.
+    the weights holds them. A weight without one yet may have one later, and none again. Steps of
+    `step_seconds` are looked at for `seconds` at the least, and in `most_seconds`; what comes
+    `sooner` is looked at as well.
     """
     steps = min(MOST_STEPS, int(most_seconds / step_seconds))
     if steps < FEWEST_STEPS:
@@ -62,23 +52,12 @@ def vet_freed_gradients(
     return Vetted(values=(own,) if reason else tuple(values), reason=reason)
 
 
-def _refusal(
-    start: Start, config: Config, *, steps: int, seconds: float, most_seconds: float = 0.0
-) -> str:
-    """Why not, by a run with `config`; of one in which evaluations come sooner too, in so many
-    seconds at the most.
-    """
-    run = start(config)
+def _refusal(start: Start, config: Config, **how: Any) -> str:
+    """Why not, by a run with `config` that is `watched` so."""
     try:
-        if most_seconds:
-            run.await_first_step()
-            run.limit(most_seconds / (WATCHED_STEPS_TAKE_AT_MOST * (steps + 1)))
-        found = run.watch(GRADIENTS, steps=steps, seconds=seconds).found
+        found = watched(start, config, GRADIENTS, **how)
     except (NotPossible, RunEnded) as why:
-        reason = why.failure.reason if isinstance(why, RunEnded) else str(why)
-        return f"{_NOT_SEEN}: {reason}"
-    finally:
-        run.kill()
+        return f"{_NOT_SEEN}: {why}"
     if not isinstance(found, tuple):
         return f"{_NOT_SEEN}: no optimizer was seen to step"
     lost, held = found

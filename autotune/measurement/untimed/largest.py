@@ -2,10 +2,9 @@
 trained on there.
 """
 
-from autotune.measurement.measurement import Failure
 from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.readings.memory import ran_out
-from autotune.profiling.largest import LargestBatch
+from autotune.profiling.profile import LargestBatch
 from autotune.workload.seen import Seen
 from autotune.workload.window import LARGEST, Sizes, Window
 
@@ -17,13 +16,9 @@ def largest_batch(
     run: ProcessRun, seen: Seen, *, seconds: float, last: Window, beside_bytes: int | None
 ) -> LargestBatch | None:
     """The largest batch of an epoch, and what training on it takes; None where all are of one size.
-
-    Args:
-        run: which is of no use for anything else afterwards.
-        seen: what it was made of.
-        seconds: of going over its batches, with no model.
-        last: the window of it that was timed last.
-        beside_bytes: what processes that it has started need of main memory; None is unknown.
+    The `run`, of which the `last` window was timed, goes over its batches for `seconds`, with no
+    model, and is of no use afterwards; processes that it has started need `beside_bytes` of main
+    memory, None where that is unknown.
     """
     try:
         sizes = run.survey(seconds)
@@ -65,14 +60,11 @@ def _train(
         except NotPossible as why:
             return tried, None, str(why)
         except RunEnded as end:
-            return tried, _fits(end.failure), end.failure.reason
+            lacked = end.failure.kind in ("out_of_memory", "killed")
+            return tried, False if lacked else None, end.failure.reason
         drawn_anew = window.samples > window.steps * seen.micro_batches * batch.samples
         if drawn_anew and ran_out([last, window]):  # the program has left that batch out
             return tried, False, "the device had no memory for it"
         if window.peak_bytes is not None:
             tried.append((batch.elements, window.peak_bytes + beside_bytes))
     return tried, True, ""
-
-
-def _fits(failure: Failure) -> bool | None:
-    return False if failure.kind in ("out_of_memory", "killed") else None

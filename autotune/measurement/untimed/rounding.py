@@ -13,7 +13,7 @@ from dataclasses import replace
 from autotune.knobs.evidence import gives_another
 from autotune.knobs.knob import Value
 from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
-from autotune.measurement.untimed.again import computed_again
+from autotune.measurement.untimed.looks import computed_again
 from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.profiling.profile import ROUNDED_PREDICTIONS, Doubt
 from autotune.source.edits import Place
@@ -52,14 +52,9 @@ _STEPS = 3
 
 def vet_formats(start: Start, values: Sequence[Value], seconds: float) -> Vetted:
     """`values` of the number format without those that round too far; what cannot be looked at is
-    left to its trial.
-
-    Args:
-        start: starts the program with settings.
-        values: of the knob `precision`.
-        seconds: after which it is looked a second time, if the program still runs; and a third time
-            when batches were drawn for as long and left out, of which a last one is computed in
-            both formats.
+    left to its trial. After so many seconds it is looked a second time, if the program still runs;
+    and a third time when batches were drawn for as long and left out, of which a last one is
+    computed in both formats.
     """
     looks: dict[Value, list[Rounded]] = {value: [] for value in values if value in _SHORT}
     found = {value: _too_far(start, value, seconds, looks[value]) for value in looks}
@@ -119,8 +114,7 @@ def _too_far(start: Start, value: Value, seconds: float, looks: list[Rounded]) -
         run.kill()
     if seen is None:
         return ""
-    compiled = any(model.compiled != "off" for model in seen.models)
-    if not (looks[0].short or compiled):  # operations of what is compiled are not seen
+    if not (looks[0].short or seen.is_compiled):  # operations of what is compiled are not seen
         return (
             f"nothing of a step is computed in {value}: it has none of the products and "
             "convolutions, in float32, that autocast casts, or turns it off around them"

@@ -1,7 +1,16 @@
-"""What a dataset holds that processes cannot share, and what becomes of that in workers."""
+"""What a dataset holds that processes cannot share, and what becomes of that in workers; and open
+files that a training keeps: each tensor that a worker has sent holds one for as long as anything of
+it lives (torch's sharing strategy "file_descriptor").
+"""
 
+import math
+import os
+import resource
 from collections.abc import Sequence
+from contextlib import suppress
+from statistics import linear_regression
 
+from autotune.measurement.processes.process import ProcessRun
 from autotune.workload.samples.delivery import (
     CONNECTION,
     INITIAL_SEED,
@@ -13,6 +22,11 @@ from autotune.workload.samples.delivery import (
     say,
 )
 
+# One look after each of so many steps: what is under way in queues goes up and down by several, so
+# the count's slope tells, from half a tensor a step on. Chosen, not measured.
+STEPS, FEWEST_KEPT = 12, 0.5
+# An epoch in which no step could keep so many tensors is not looked at.
+MOST_TENSORS = 16
 _TORN = (
     "batches may be torn: the same memory is filled anew for each (give out a copy of it), and a "
     "worker may fill it while the batch before is on its way, or trained on"
@@ -63,3 +77,41 @@ def likely(holdings: Sequence[Holding], workers: int, reason: str) -> str:
     """The likely cause of a failure: what the dataset holds that processes cannot share."""
     others = [each for each in holdings if f"`{each.path}`" not in reason]
     return f" (the dataset holds {say(others)})" if workers and others else ""
+
+
+def why_files_run_out(run: ProcessRun, length: int | None) -> str:
+    """Why a training with workers comes to have more files open than it may within an epoch of
+    `length` batches, None for one without end: it keeps tensors of theirs. "" where it does not.
+
+    Raises:
+        RunEnded: the program ended, crashed, hung or was killed in these steps.
+    """
+    batches, most = math.inf if length is None else length, _allowed(run.pid)
+    if MOST_TENSORS * batches <= most:
+        return ""
+    counts = [_open(run.pid)]
+    for _ in range(STEPS):
+        run.window(0.0)
+        counts.append(_open(run.pid))
+    kept = linear_regression(range(len(counts)), counts).slope
+    if kept < FEWEST_KEPT or counts[0] + kept * batches <= most:
+        return ""
+    return (
+        f"each step leaves some {max(1.0, kept):.0f} more files open, as where the training keeps "
+        "tensors of its batches, each of which holds one while it lives, and no more than "
+        f"{most:.0f} may be (`ulimit -n`): keep copies (`y.clone()`), which hold none"
+    )
+
+
+def _open(process: int) -> int:
+    with suppress(OSError):
+        return len(os.listdir(f"/proc/{process}/fd"))
+    return 0
+
+
+def _allowed(process: int) -> float:
+    """How many files a process may have open; for ever many where nobody says."""
+    with suppress(OSError, AttributeError):  # prlimit is Linux's
+        most, _ = resource.prlimit(process, resource.RLIMIT_NOFILE)
+        return math.inf if most == resource.RLIM_INFINITY else most
+    return math.inf

@@ -18,16 +18,9 @@ def compare_streams(
     workers: int,
     patience_seconds: float,
 ) -> Comparison:
-    """Compare what the `workers` of `run` have `given` with what the program has as it is.
-
-    Args:
-        run: with the workers, which are drawn from once more.
-        own: from the program as it is.
-        again: from the same run once more, with other random numbers.
-        given: from `run`.
-        loader: of the program as it is.
-        workers: of `run`.
-        patience_seconds: that a batch from each of them may take.
+    """Compare what the `workers` of `run` have `given` with what the program has as it is, by its
+    `own` batches, and those of the same run `again`, with other random numbers. The workers are
+    drawn from once more: a batch from each of them may take `patience_seconds`.
     """
     if workers > 1:
         # However slow the stream is: one batch from each is the least that tells.

@@ -68,17 +68,11 @@ class Trained:
 def why_not_trained(
     start: Start, workers: int, *, steady: bool, seconds: float, sooner: Start | None = None
 ) -> str:
-    """Why the training with `workers` is another; "" where it is not, or that cannot be told, since
-    the program is another in each run.
-
-    Args:
-        start: starts the program with settings, its loaders reading alike.
-        workers: how many.
-        sooner: starts it so that what it does late comes soon, in place of `start` where it takes a
-            step.
-        steady: whether reading leaves what samples are made from as it was; what has random numbers
-            of its own gives workers others.
-        seconds: that each of the runs may take, of which there are two or three.
+    """Why the training with so many `workers` is another; "" where it is not, or that cannot be
+    told, since the program is another in each run. Its loaders read alike; it is `steady` where
+    that leaves what samples are made from as it was: what has random numbers of its own gives
+    workers others. Each of two or three runs takes so many `seconds`, as `sooner` starts it where
+    it takes a step so.
     """
     try:
         train, own, so = _begun(start, sooner, {}, seconds)

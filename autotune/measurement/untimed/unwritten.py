@@ -23,15 +23,9 @@ def vet_unwritten(
     start: Start, values: Sequence[Value], *, place: str, seconds: float, sooner: Start
 ) -> Vetted:
     """`values` of the knob without keeping memory where the training is another once new memory
-    begins with numbers that are not zero; what cannot be compared is left to its trial.
-
-    Args:
-        start: starts the program with settings.
-        values: of the knob `keep_freed_memory`.
-        place: where the program takes memory that it has to write itself.
-        seconds: that each of the runs may take, of which there are two or three.
-        sooner: starts the program so that what it does late comes soon, in place of `start` where
-            it takes a step.
+    begins with numbers that are not zero; what cannot be compared is left to its trial. At `place`
+    the program takes memory that it has to write itself. Each of two or three runs takes so many
+    `seconds`, as `sooner` starts it where it takes a step so.
     """
     reason = ""
     for begin, so in ((sooner, SOONER), (start, "")):

@@ -28,8 +28,12 @@ from autotune.measurement.untimed.delivered import (
     compare_in_order,
     more_steps,
 )
-from autotune.measurement.untimed.open_files import why_files_run_out
-from autotune.measurement.untimed.shared import likely, not_for_workers, unshareable
+from autotune.measurement.untimed.shared import (
+    likely,
+    not_for_workers,
+    unshareable,
+    why_files_run_out,
+)
 from autotune.measurement.untimed.streams import compare_streams
 from autotune.measurement.untimed.vetted import Start, Vetted
 from autotune.profiling.profile import Doubt
@@ -72,17 +76,10 @@ def vet_workers(
 ) -> Vetted:
     """Which of these numbers of workers deliver what the program is given as it is.
 
-    What four workers do well, any number does; what they do not, a single one may still do.
-
-    Args:
-        start: starts the program with settings.
-        target: the program.
-        loader: of the program as it is.
-        values: numbers of workers, the program's own among them.
-        seconds: that drawing batches may take in each run.
-        deadline: `time.monotonic()` after which nothing more is compared, and what was not is
-            refused.
-        counts_steps: the training ends after a number of steps, however long an epoch is.
+    What four workers do well, any number does; what they do not, a single one may still do. Drawing
+    batches takes `seconds` in each run. After the `deadline`, of `time.monotonic()`, nothing more
+    is compared, and what was not is refused. Where the program `counts_steps`, its training ends
+    after a number of them, however long an epoch is.
     """
     vetting = _Workers(start, target, loader, seconds, deadline, counts_steps)
     kept, reason = {loader.num_workers}, ""

@@ -44,13 +44,9 @@ def look(
     backwards_per_step: float,
     deadline: float = math.inf,
 ) -> Looks:
-    """What can be found out of the program beside its speed.
-
-    Args:
-        start: starts the program; called again where it ended before all was looked at.
-        compiled: its model is compiled: what looks at single operations is left out.
-        backwards_per_step: how many backward passes a step has.
-        deadline: `time.monotonic()` after which it is not started once more.
+    """What can be found out of the program beside its speed, without what looks at single
+    operations where its model is compiled. It is started again where it ended before all was looked
+    at, but not beyond the `deadline`, of `time.monotonic()`.
     """
     traced = max(1, round(STEPS[TRACE] / max(1.0, backwards_per_step)))
     steps = {**STEPS, TRACE: traced}
@@ -108,12 +104,8 @@ class _AnotherStart(Exception):
 
 def _trace(run: ProcessRun, steps: int, *, validated: bool) -> Trace:
     """The trace of so many steps, the first of its process: CUPTI before CUDA 13.1 Update 1 mixes
-    up the work of CUDA graphs in those that follow.
-
-    Args:
-        run: of which no trace was taken yet.
-        steps: that are traced.
-        validated: the program may validate in as few steps as that: they are to begin behind one.
+    up the work of CUDA graphs in those that follow. Where the program has `validated` in as few
+    steps as that, they are to begin behind a validation.
 
     Raises:
         RunEnded: the program ended, crashed, hung or was killed.

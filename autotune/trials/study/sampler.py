@@ -2,13 +2,13 @@
 
 import functools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.samplers import BaseSampler
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 from autotune.knobs import KNOBS
 from autotune.knobs.knob import Value
@@ -113,65 +113,32 @@ class ProfileSampler(BaseSampler):
         return chance.sample_independent(study, trial, param_name, param_distribution)
 
 
-class Held(BaseSampler):
-    """Another sampler whose values are moved to the nearest one searched, so that what a trial says
-    it had is what was run.
+def held(kind: type[BaseSampler], space: Space, seed: int) -> BaseSampler:
+    """A sampler of this `kind` whose values are moved to the nearest one searched, so that what a
+    trial says it had is what was run.
     """
+    chance = random.Random(seed)
 
-    def __init__(self, inner: BaseSampler, space: Space, seed: int) -> None:
-        self._inner = inner
-        self._space = space
-        self._chance = random.Random(seed)
-
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        """The inner sampler's."""
-        return self._inner.infer_relative_search_space(study, trial)
-
-    def sample_relative(
-        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """The inner sampler's, held to the values searched."""
-        sampled = self._inner.sample_relative(study, trial, search_space)
-        return {name: self._held(name, value) for name, value in sampled.items()}
-
-    def sample_independent(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        param_name: str,
-        param_distribution: BaseDistribution,
-    ) -> Any:
-        """The inner sampler's, held to the values searched."""
-        sampled = self._inner.sample_independent(study, trial, param_name, param_distribution)
-        return self._held(param_name, sampled)
-
-    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """The inner sampler's."""
-        self._inner.before_trial(study, trial)
-
-    def after_trial(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        state: TrialState,
-        values: Sequence[float] | None,
-    ) -> None:
-        """The inner sampler's."""
-        self._inner.after_trial(study, trial, state, values)
-
-    def reseed_rng(self) -> None:
-        """The inner sampler's."""
-        self._inner.reseed_rng()
-
-    def _held(self, name: str, value: Any) -> Any:
-        values = self._space.choices.get(name, (value,))
+    def nearest(name: str, value: Any) -> Any:
+        values = space.choices.get(name, (value,))
         if value in values:
             return value
         if type(value) is int:
             return min(values, key=lambda each: abs(int(each) - value))
-        return self._chance.choice(values)
+        return chance.choice(values)
+
+    class Held(kind):  # type: ignore[misc, valid-type]
+        def sample_relative(self, *asked: Any) -> dict[str, Any]:
+            sampled = super().sample_relative(*asked)
+            return {name: nearest(name, value) for name, value in sampled.items()}
+
+        def sample_independent(
+            self, study: optuna.Study, trial: FrozenTrial, param_name: str, *others: Any
+        ) -> Any:
+            sampled = super().sample_independent(study, trial, param_name, *others)
+            return nearest(param_name, sampled)
+
+    return Held(seed=seed)
 
 
 def sampler_called(
@@ -180,14 +147,9 @@ def sampler_called(
     """One of `SAMPLERS` on `space`; that of the profile proposes what `propose` says."""
     if name == PROFILE:
         return ProfileSampler(space, profile, propose=propose)
-    return optunas_own(name, space, seed)
-
-
-def optunas_own(name: str, space: Space, seed: int) -> BaseSampler:
-    """Optuna's sampler called `name` ("tpe", "gp" or "random") on `space`."""
-    samplers: dict[str, Callable[[], BaseSampler]] = {
-        "tpe": lambda: optuna.samplers.TPESampler(seed=seed),
-        "gp": lambda: optuna.samplers.GPSampler(seed=seed),
-        "random": lambda: optuna.samplers.RandomSampler(seed=seed),
+    optunas: dict[str, type[BaseSampler]] = {
+        "tpe": optuna.samplers.TPESampler,
+        "gp": optuna.samplers.GPSampler,
+        "random": optuna.samplers.RandomSampler,
     }
-    return Held(samplers[name](), space, seed)
+    return held(optunas[name], space, seed)

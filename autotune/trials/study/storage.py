@@ -24,6 +24,9 @@ from autotune.trials.study.alive import is_over, this_process
 from autotune.trials.study.locks import ByteLocks
 from autotune.trials.study.records import CONFIG, PROCESS
 
+METRIC = "samples per second"
+# A study in which a search has come to its end says so.
+OVER = "over"
 # A trial of another machine of which nothing was heard for so long is dead, and tried again once.
 HEARTBEAT_SECONDS, SILENT_SECONDS = 10, 60
 MOST_RETRIES = 1
@@ -243,3 +246,27 @@ def _cut_half_a_line(journal: Path) -> None:
         text = file.read()
         if text.startswith(_JOURNAL_BEGINS):
             file.truncate(text.rfind(b"\n") + 1)
+
+
+def open_study(key: str, storage: BaseStorage, *, fresh: bool) -> optuna.Study:
+    """The study called `key`, or the newest that was begun `fresh` after it and in which a search
+    has come to its end; to begin `fresh`, one in which none has, or a new one.
+    """
+    study = optuna.create_study(
+        study_name=_name(key, storage, fresh=fresh),
+        storage=storage,
+        load_if_exists=True,
+        direction="maximize",
+    )
+    with quiet():
+        study.set_metric_names([METRIC])
+    return study
+
+
+def _name(key: str, storage: BaseStorage, *, fresh: bool) -> str:
+    found = storage.get_all_studies()
+    over = {each.study_name for each in found if OVER in each.user_attrs}
+    names = [f"{key}-fresh-{number}" for number in range(1, len(found) + 2)]
+    if fresh:
+        return next(name for name in names if name not in over)
+    return next((name for name in reversed(names) if name in over), key)

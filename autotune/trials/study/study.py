@@ -22,7 +22,6 @@ from autotune.trials.keeping import PROFILE
 from autotune.trials.knowledge import planner_for
 from autotune.trials.planner import Proposal, Ranked
 from autotune.trials.space import Space
-from autotune.trials.study.opening import OVER, open_study
 from autotune.trials.study.records import (
     INTERRUPTED,
     REPEATS,
@@ -34,7 +33,7 @@ from autotune.trials.study.records import (
     open_configs,
 )
 from autotune.trials.study.sampler import sampler_called, suggest
-from autotune.trials.study.storage import Heartbeat, Kept, await_turn, keeping
+from autotune.trials.study.storage import OVER, Heartbeat, Kept, await_turn, keeping, open_study
 from autotune.trials.trial import REPEATED, Ending, Trial
 
 # A sampler that gives so many in a row that were tried before knows nothing new.
@@ -46,21 +45,14 @@ Asked = tuple[int, dict[str, Value]]
 
 
 class Study:
-    """The trials of one program on one kind of machine, in an Optuna storage; a context manager, at
-    whose end others may have what was begun.
+    """The trials of one program on one kind of machine, which `key` names, in an Optuna storage (a
+    journal file, a URL, or None for memory); a context manager, at whose end others may have what
+    was begun.
 
-    Args:
-        space: what is searched; what other searches have tried comes to it.
-        profile: of the program.
-        key: names the program and the machine, whose trials go on where they stopped.
-        fresh: begin with no trials; only what another such search was interrupted in goes on.
-        storage: a journal file, an Optuna storage URL, or None for memory.
-        sampler: one of `SAMPLERS`.
-        seed: of Optuna's samplers.
-        patience_seconds: what one percent of expected gain may take.
-        memory_limit_bytes: what a configuration may need at its peak.
-        baseline: the program as it is, as this search has measured it.
-        trial_seconds: what a trial usually takes.
+    What other searches have tried comes to `space`, and their trials go on where they stopped; to
+    begin `fresh`, only those of another such search that was interrupted do. One percent of
+    expected gain may take `patience_seconds`; a trial usually takes `trial_seconds`, and may need
+    `memory_limit_bytes` at its peak. `baseline` is the program as this search measured it as it is.
 
     Raises:
         UsageError: the storage cannot be read or written; `ask`, `tell` and `close` raise it too.
@@ -131,10 +123,8 @@ class Study:
     def ask(self, seconds_left: float = math.inf) -> Asked | None:
         """A trial's number and the Config to try, None when more searching does not pay: then
         `ending` says why. None too where that hangs on what others are trying: then `awaited` says
-        what that is, and whoever asks again after `await_others` knows more.
-
-        Args:
-            seconds_left: what is known to take longer is not tried.
+        what that is, and whoever asks again after `await_others` knows more. What is known to take
+        longer than `seconds_left` is not tried.
         """
         self.awaited = ""
         with keeping(self._place):
