@@ -71,11 +71,11 @@ def vet_formats(
     """
     looks: dict[Value, list[Rounded]] = {value: [] for value in values if value in _SHORT}
     reasons, late, took = dict[Value, str](), "", 0.0
-    for value in looks:
+    for value, seen in looks.items():
         began = time.monotonic()
         if took and took > MOST_OF_THE_REST * (trials_end - began):
             reasons[value] = late = f"{value} could not be looked at {TOO_LITTLE_TIME}"
-        elif why := _too_far(start, value, seconds, looks[value]):
+        elif why := _too_far(start, value, seconds, seen):
             reasons[value] = why
         took = max(took, time.monotonic() - began)
     reason = "; ".join(dict.fromkeys(filter(None, (*list(reasons.values())[:1], late))))
