@@ -321,7 +321,10 @@ def test_what_lies_free_between_blocks_in_use_is_said(free: int | None, said: bo
     assert ("9.0 GiB lay between blocks in use" in evidence) is said
 
 
-def test_how_far_below_its_peak_a_device_computes_is_said_where_it_is_known() -> None:
-    known = found(on_device(gpu={"mfu": 0.21, "precision": "tf32"}))[Bottleneck.COMPUTE]
-    assert "It reaches 21 % of the device's peak in tf32." in known.evidence
+@pytest.mark.parametrize(("mfu", "share"), [(0.21, "21 %"), (0.004, "less than 1 %")])
+def test_how_far_below_its_peak_a_device_computes_is_said_where_it_is_known(
+    mfu: float, share: str
+) -> None:
+    known = found(on_device(gpu={"mfu": mfu, "precision": "tf32"}))[Bottleneck.COMPUTE]
+    assert f"It reaches {share} of the device's peak in tf32." in known.evidence
     assert "peak" not in found(on_device())[Bottleneck.COMPUTE].evidence

@@ -13,6 +13,7 @@ from autotune.diagnosis.finding import (
     can_gain,
     most_gain,
     percent,
+    percent_or_less,
     severity,
     times,
 )
@@ -216,7 +217,7 @@ def peak_evidence(profile: Profile) -> str:
     gpu = profile.gpu
     if gpu is None or gpu.mfu is None:
         return ""
-    return f" It reaches {percent(gpu.mfu)} of the device's peak in {gpu.precision}."
+    return f" It reaches {percent_or_less(gpu.mfu)} of the device's peak in {gpu.precision}."
 
 
 def launching_evidence(profile: Profile) -> str:

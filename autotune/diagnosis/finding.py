@@ -13,6 +13,7 @@ STANDARD_ERRORS = 2.0  # about 95 %
 # A ceiling this close to the program as it is says that the class of changes gains nothing.
 NO_GAIN = 1.05
 NOTHING = 1.005  # as it is shown
+LEAST_PERCENT = 0.01
 # Shares of a step from which data, copies and time that no phase accounts for are worth a warning,
 # and critical: TraceML's 10 and 20 %, which the other tools' values lie around.
 WAIT_WARNING, WAIT_CRITICAL = 0.10, 0.20
@@ -94,6 +95,11 @@ def ends(low: float, high: float) -> str:
 def percent(share: float) -> str:
     """A share."""
     return f"{100 * share:.0f} %"
+
+
+def percent_or_less(share: float) -> str:
+    """A share that is not nothing, however small: "less than 1 %"."""
+    return percent(share) if share >= LEAST_PERCENT else "less than 1 %"
 
 
 def milliseconds(seconds: float) -> str:

@@ -119,8 +119,12 @@ def _vet_formats(context: Context, _: Profile, space: Space) -> Vetted:
     if context.target.kind == OBJECTS:
         return Vetted(values=space.choices["precision"])
     context.listener.stage("looking at what a shorter number format rounds")
-    seconds = context.seconds(LATER_SHARE, LATER_SECONDS)
-    return vet_formats(context.bench.start, space.choices["precision"], seconds)
+    return vet_formats(
+        context.bench.start,
+        space.choices["precision"],
+        context.seconds(LATER_SHARE, LATER_SECONDS),
+        trials_end=context.trials_deadline,
+    )
 
 
 def _vet_flushing(context: Context, profiled: Profile, space: Space) -> Vetted:

@@ -15,7 +15,7 @@ from autotune.flow.workers_by_text import without_others_by_text, without_severa
 from autotune.measurement.processes.process import ProcessRun
 from autotune.measurement.untimed import vetting
 from autotune.measurement.untimed.trained import Start, why_not_living_on, why_not_trained
-from autotune.measurement.untimed.vetted import Vetted
+from autotune.measurement.untimed.vetted import TOO_LITTLE_TIME, Vetted
 from autotune.measurement.untimed.vetting import WORKERS
 from autotune.outputs.wording import counted
 from autotune.profiling.profile import Doubt, Profile
@@ -40,7 +40,7 @@ TRAIN_SHARE, TRAIN_SECONDS = 0.02, (1.0, 8.0)
 STEPS_PER_EPOCH = 2
 # An epoch is this share of the steps that are compared, otherwise, and so many at the most.
 EPOCH_SHARE, EPOCH_STEPS = 1 / 3, 16
-TOO_LATE = "could not be compared in the time that the budget has for it: a larger budget has more"
+TOO_LATE = f"could not be compared {TOO_LITTLE_TIME}"
 
 
 def vet_workers(context: Context, profiled: Profile, space: Space) -> Space:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from autotune.diagnosis.finding import percent_or_less
 from autotune.outputs.wording import NOT_MEASURED, counted, energy, percent, significant, size
 from autotune.profiling.gpu import GpuProfile
 from autotune.profiling.telemetry import Telemetry
@@ -113,7 +114,7 @@ def _peak(gpu: GpuProfile) -> str:
     if gpu.mfu is None:
         why = gpu.missing.get("flops") or gpu.missing.get("peak")
         return f"unknown: {why}" if why else NOT_MEASURED
-    return f"{percent(gpu.mfu)} of what it could compute in {gpu.precision} (MFU)"
+    return f"{percent_or_less(gpu.mfu)} of what it could compute in {gpu.precision} (MFU)"
 
 
 def _clocks(telemetry: Telemetry) -> str:

@@ -10,6 +10,8 @@ from autotune.workload.window import Window
 # A counter of energy goes forward every 20 to 100 ms (PETSc's manual, PetscLogGpuEnergyMeter): over
 # less than this its ends are more than a tenth.
 LEAST_ENERGY_SECONDS = 1.0
+# The device's own counters are renewed as often (NVML's reference, nvmlGpmMetricsGet).
+LEAST_COUNTED_SECONDS = 0.1
 # Bytes a second that one lane carries one way, by the link's generation: its transfers a second, of
 # which the line code leaves 8 of 10 bits, then 128 of 130, then 242 of 256 (PCI Express Base
 # Specification, revisions 1.0 to 6.0).
@@ -35,7 +37,7 @@ class Telemetry:
         other_processes: that computed on the device besides the run; unknown where the driver does
             not list the run itself, as in a container that counts processes for itself, or did not
             look at what processes did meanwhile.
-        activity: by the device's own counters.
+        activity: by the device's own counters; unknown of less time than they take to be renewed.
     """
 
     seconds: float
@@ -86,7 +88,7 @@ def sum_up(
         pcie_width=_most(readings, lambda each: each.pcie_width),
         pcie_limit=pcie_limit,
         other_processes=other_processes,
-        activity=activity,
+        activity=activity if seconds > LEAST_COUNTED_SECONDS else None,
     )
 
 

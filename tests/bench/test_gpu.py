@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from autotune.outputs.document import from_document
 from autotune.profiling.memory_model import OutOfMemory
 from tests.bench import (
     delivered,
@@ -29,6 +30,7 @@ from tests.bench.delivered import ORIGINAL, TUNED, Claim
 from tests.bench.gpu_bars import bars
 from tests.bench.gpu_go import measure
 from tests.bench.gpu_programs import images
+from tests.bench.gpu_raw import Raw
 from tests.bench.gpu_unit import AS_IT_IS, PROGRAMS, RIVAL, Setting, Unit
 from tests.bench.rival import Answer
 from tests.bench.stopwatch import Timing
@@ -214,6 +216,13 @@ class TestGoes:
         assert set(loops) == set(gpu_checks.LOOPS)
         assert {"profile", "turns", "closing"} < set(loops["busy"])
         assert capsys.readouterr().out == ""
+
+    @pytest.mark.slow
+    def test_a_planted_program_is_profiled_as_by_a_user(self, tmp_path: Path) -> None:
+        gpu.main(["--rehearse", "--only", "planted-item_costly", "--out", str(tmp_path)])
+        facts = read(tmp_path / "planted-item_costly.json")["measured"]
+        assert from_document(facts["result"]).diagnosis
+        assert torch.cuda.is_available() or facts["raw"] == asdict(Raw())
 
 
 class TestPrograms:

@@ -21,6 +21,7 @@ from tests import builders
 from tests.flow.device import Device
 
 REFUSED = next(edit for edit in builders.edits() if edit.status == "refused")
+TRIALS_END = 1e9
 SPACE = Space(choices={"micro_batches": (1, 2, 4)}, own={"micro_batches": 1}, skipped=())
 
 
@@ -54,6 +55,7 @@ def vetted(
     context: Any = SimpleNamespace(
         target=SimpleNamespace(kind=kind, path=""),
         deadline=float("inf"),
+        trials_deadline=TRIALS_END,
         seconds=lambda share, limits: limits[0],
         device=device,
         listener=SimpleNamespace(stage=lambda _: None),
@@ -94,7 +96,7 @@ def test_what_the_source_forbids_is_not_tried_at_run_time_either(
 def test_a_format_that_numpy_does_not_know_is_not_tried_at_run_time_either(
     monkeypatch: pytest.MonkeyPatch, device: Device, forbidden: bool, left: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(vetting, "vet_formats", lambda _, values, __: Vetted(values=values))
+    monkeypatch.setattr(vetting, "vet_formats", lambda _, values, *__, **___: Vetted(values=values))
     refused = Emission(edits=(replace(REFUSED, knob="precision", forbidden=forbidden),))
     values = ("fp32", "tf32", "bf16", "fp16")
     formats = Space(choices={"precision": values}, own={"precision": "fp32"}, skipped=())
@@ -136,8 +138,8 @@ def test_values_that_the_source_forbids_for_reasons_of_their_own_have_each_its_o
 def test_formats_are_looked_at_unless_a_program_is_given_as_objects(
     monkeypatch: pytest.MonkeyPatch, device: Device, kind: str, looked: bool
 ) -> None:
-    def vet(start: Any, values: tuple[str, ...], seconds: float) -> Vetted:
-        assert device.is_held
+    def vet(start: Any, values: tuple[str, ...], seconds: float, *, trials_end: float) -> Vetted:
+        assert device.is_held and trials_end == TRIALS_END
         return Vetted(values=values[:1], reason="rounded")
 
     monkeypatch.setattr(vetting, "vet_formats", vet)

@@ -15,7 +15,7 @@ from autotune.measurement.doubts import doubts_of_device
 from autotune.measurement.readings import telemetry
 from autotune.measurement.readings.telemetry import count_others, reports_energy, sampled
 from autotune.nvml import Activity, Reading
-from autotune.profiling.telemetry import Telemetry
+from autotune.profiling.telemetry import LEAST_COUNTED_SECONDS, Telemetry
 from tests import builders
 
 RUN = 4711
@@ -58,7 +58,7 @@ def test_a_run_on_a_gpu_is_read_until_it_is_over(monkeypatch: pytest.MonkeyPatch
     device = Device()
     monkeypatch.setattr(telemetry, "open_device", lambda uuid: opened(device))
     with sampled(on_gpu(), RUN) as found:
-        pass
+        time.sleep(1.5 * LEAST_COUNTED_SECONDS)
     known = found.telemetry
     assert known is not None
     assert known.readings == device.reads >= 2

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.nvml import Reading
+from autotune.nvml import Activity, Reading
 from autotune.profiling.telemetry import Telemetry, joules_per_sample, sum_up
 from autotune.workload.window import AS_IS, Window
 
@@ -59,6 +59,15 @@ def test_what_slows_the_device_is_a_share_of_the_readings() -> None:
     reasons = [("power cap",), ("power cap", "heat (hardware)"), (), None]
     found = sum_up([Reading(seconds=0, slowed_by=each) for each in reasons])
     assert found.slowed == pytest.approx({"power cap": 2 / 3, "heat (hardware)": 1 / 3})
+
+
+@pytest.mark.parametrize(("seconds", "known"), [(0.05, False), (0.2, True)])
+def test_counters_say_nothing_of_less_time_than_they_take_to_be_renewed(
+    seconds: float, known: bool
+) -> None:
+    counted = Activity(sm_share=0.0, occupancy=0.0, tensor_share=0.0, memory_share=0.0)
+    readings = [Reading(seconds=each) for each in (0.0, seconds)]
+    assert sum_up(readings, activity=counted).activity == (counted if known else None)
 
 
 def test_a_device_that_says_nothing_is_unknown() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from autotune.knobs.knob import Config, Value
 from autotune.measurement.processes.process import NotPossible, RunEnded
-from autotune.measurement.untimed.vetted import Start, Vetted, watched
+from autotune.measurement.untimed.vetted import TOO_LITTLE_TIME, Start, Vetted, watched
 from autotune.workload.window import GRADIENTS
 
 # Parts of a model that are trained in turns show it within so many steps; fewer tell too little.
@@ -42,7 +42,7 @@ def vet_freed_gradients(
     """
     steps = min(MOST_STEPS, int(most_seconds / step_seconds))
     if steps < FEWEST_STEPS:
-        reason = f"{_NOT_SEEN} in the time that the budget has for it: a larger budget has more"
+        reason = f"{_NOT_SEEN} {TOO_LITTLE_TIME}"
     else:
         look = functools.partial(_refusal, steps=steps, seconds=seconds)
         reason = look(start, {}) or look(start, _FREED)

@@ -6,7 +6,9 @@ which the logarithm is taken, nor give the matrix of a decomposition, nor lose a
 what the model is given, nor be that of running sums.
 """
 
+import math
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -14,7 +16,7 @@ from autotune.knobs.evidence import gives_another
 from autotune.knobs.knob import Value
 from autotune.measurement.processes.process import NotPossible, ProcessRun, RunEnded
 from autotune.measurement.untimed.looks import computed_again
-from autotune.measurement.untimed.vetted import Start, Vetted
+from autotune.measurement.untimed.vetted import TOO_LITTLE_TIME, Start, Vetted
 from autotune.profiling.profile import ROUNDED_PREDICTIONS, Doubt
 from autotune.source.edits import Place
 from autotune.workload.found import (
@@ -48,18 +50,35 @@ MOST_UNTOLD = 0.25
 LEAST_CHANGE = 0.25
 _SHORT: Mapping[Value, str] = {"bf16": "bfloat16", "fp16": "float16"}
 _STEPS = 3
+# A further format is looked at where that takes no more of the time that is left for trials.
+MOST_OF_THE_REST = 0.3
 
 
-def vet_formats(start: Start, values: Sequence[Value], seconds: float) -> Vetted:
-    """`values` of the number format without those that round too far; what cannot be looked at is
-    left to its trial. After so many seconds it is looked a second time, if the program still runs;
-    and a third time when batches were drawn for as long and left out, of which a last one is
-    computed in both formats.
+def vet_formats(
+    start: Start, values: Sequence[Value], seconds: float, *, trials_end: float = math.inf
+) -> Vetted:
+    """`values` of the number format without those that round too far, and without those of which
+    there is no time to see it; what cannot be looked at is left to its trial.
+
+    Args:
+        start: starts the program with settings.
+        values: of the knob `precision`.
+        seconds: after which it is looked a second time, if the program still runs; and a third time
+            when batches were drawn for as long and left out, of which a last one is computed in
+            both formats.
+        trials_end: when no further trial begins, by `time.monotonic()`. The first format is looked
+            at in any case.
     """
     looks: dict[Value, list[Rounded]] = {value: [] for value in values if value in _SHORT}
-    found = {value: _too_far(start, value, seconds, looks[value]) for value in looks}
-    reasons = {value: why for value, why in found.items() if why}
-    reason = next(iter(reasons.values()), "")
+    reasons, late, took = dict[Value, str](), "", 0.0
+    for value, seen in looks.items():
+        began = time.monotonic()
+        if took and took > MOST_OF_THE_REST * (trials_end - began):
+            reasons[value] = late = f"{value} could not be looked at {TOO_LITTLE_TIME}"
+        elif why := _too_far(start, value, seconds, seen):
+            reasons[value] = why
+        took = max(took, time.monotonic() - began)
+    reason = "; ".join(dict.fromkeys(filter(None, (*list(reasons.values())[:1], late))))
     kept = tuple(each for each in values if each not in reasons)
     left = {value: found for value, found in looks.items() if value in kept}
     return Vetted(values=kept, reason=reason, doubt=_doubt_of(left))

@@ -14,6 +14,7 @@ from autotune.source.edits import Place
 from autotune.source.refusals.settings import Setting
 
 Start = Callable[[Config], ProcessRun]
+TOO_LITTLE_TIME = "in the time that the budget has for it: a larger budget has more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

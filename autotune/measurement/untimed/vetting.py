@@ -35,7 +35,7 @@ from autotune.measurement.untimed.shared import (
     why_files_run_out,
 )
 from autotune.measurement.untimed.streams import compare_streams
-from autotune.measurement.untimed.vetted import Start, Vetted
+from autotune.measurement.untimed.vetted import TOO_LITTLE_TIME, Start, Vetted
 from autotune.profiling.profile import Doubt
 from autotune.source.edits import Place
 from autotune.source.refusals.settings import Setting
@@ -191,10 +191,7 @@ class _Workers:
         if self.depends:
             going_on = "each worker goes on by itself" if workers else "it goes on in one process"
             return f"with {_workers(workers)}, {self.depends}: {going_on}"
-        too_late = (
-            f"what comes with {_workers(workers)} could not be compared in the time that the "
-            "budget has for it: a larger budget has more"
-        )
+        too_late = f"what comes with {_workers(workers)} could not be compared {TOO_LITTLE_TIME}"
         if time.monotonic() > self._deadline:
             return too_late
         run, patience = self._start({"num_workers": workers}), self._patience()

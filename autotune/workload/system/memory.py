@@ -14,8 +14,8 @@ def peak_bytes(device: torch.device) -> int | None:
     None where nobody says.
     """
     if device.type == "cuda":
-        try:
-            return int(torch.cuda.max_memory_allocated(device))
+        try:  # torch's own counts nothing where it keeps nothing (PYTORCH_NO_CUDA_MEMORY_CACHING)
+            return int(torch.cuda.max_memory_allocated(device)) or None
         except RuntimeError:  # an allocator of somebody else's keeps no account
             return None
     for line in read_text("/proc/self/status").splitlines():
@@ -48,12 +48,16 @@ _peaks: dict[torch.device, int] = {}
 
 
 def allocator(device: torch.device) -> Allocator | None:
-    """The state of torch's allocator on a GPU; None on a CPU."""
+    """The state of torch's allocator on a GPU; None on a CPU, and where it counts nothing (see
+    `peak_bytes`).
+    """
     if device.type != "cuda":
         return None
     try:
         known = torch.cuda.memory_stats(device)
     except RuntimeError:
+        return None
+    if not known.get("reserved_bytes.all.peak"):
         return None
     return Allocator(
         reserved_peak_bytes=known.get("reserved_bytes.all.peak"),
