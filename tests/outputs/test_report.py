@@ -1,5 +1,6 @@
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -224,6 +225,14 @@ def test_every_failure_has_its_reason_and_what_it_printed():
 def test_a_doubt_stands_beside_its_trial():
     text = text_of(render(builders.search_result()))
     assert "unstable: Windows differ by 11 %." in text
+
+
+def test_why_the_answers_interval_is_of_another_level_is_said():
+    once = builders.verdict()
+    looked_at_often = replace(once, speedup=replace(once.speedup, confidence=0.978))
+    for verdict, said in ((once, False), (looked_at_often, True)):
+        text = text_of(render(builders.search_result(verdict=verdict)))
+        assert ("The ratio's is one of 98 %: it may be looked at several" in text) is said
 
 
 def test_what_was_left_out_has_its_reason():
