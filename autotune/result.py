@@ -54,12 +54,15 @@ class TargetFacts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rematch:
     """The two best trials, by their numbers, measured once more in turns: how much faster the
-    second came out, and which was `taken` (None where a result does not say so).
+    second came out, and which was `taken` (None where a result does not say so). There is no ratio
+    where one `failed` there, or both, for a `reason`.
     """
 
     trials: tuple[int, int]
-    ratio: Ratio
+    ratio: Ratio | None = None
     taken: int | None = None
+    failed: tuple[int, ...] = ()
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,8 @@ def run_shown(
     if listener is not None or not progress:
         return run(listener or Listener())
     console = Console(sys.stderr)
-    with Progress(console, budget_seconds=budget_seconds) as shown:
+    reasons = "the result's space.skipped"
+    with Progress(console, budget_seconds=budget_seconds, reasons=reasons) as shown:
         result = run(shown)
     if result.verdict is not None:
         console.say(banner(result, result.verdict))

@@ -118,9 +118,7 @@ class Console:
             return
 
         def render() -> Text:
-            text = self._text(line())
-            text.truncate(self.width - 1, overflow="ellipsis")
-            return text
+            return self._cut(self._text(line()), self.width - 1)
 
         with Live(
             get_renderable=render,
@@ -131,6 +129,14 @@ class Console:
             redirect_stderr=False,
         ):
             yield
+
+    def _cut(self, text: Text, room: int) -> Text:
+        """As many whole words of `text` as there is room for."""
+        if text.cell_len > room:
+            more = "…" if self._has_unicode else "..."
+            text.truncate(room + 1 - cell_len(more))
+            text.plain = text.plain.rpartition(" ")[0].rstrip(" ,:") + more
+        return text
 
     def _row(self, row: list[Text], widths: list[int], indent: int, right: str) -> None:
         start = Text(" " * indent)

@@ -31,6 +31,7 @@ class Progress(Listener):
         console: where it is shown.
         budget_seconds: the time for all of it; None where it is not counted down.
         quiet: show nothing.
+        reasons: what has the reasons why settings are not tried.
         clock: seconds from any moment on.
     """
 
@@ -40,11 +41,13 @@ class Progress(Listener):
         *,
         budget_seconds: float | None = None,
         quiet: bool = False,
+        reasons: str = "report.html",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._console = console
         self._budget_seconds = budget_seconds
         self._quiet = quiet
+        self._reasons = reasons
         self._clock = clock
         self._began = clock()
         self._doing = ""
@@ -103,12 +106,13 @@ class Progress(Listener):
             if each.refused:
                 self._say(f"{each.knob}: {each.reason}.")
         left_out = sum(each.knob not in space.choices for each in space.skipped)
+        why = f"{self._reasons} has the reason for each"
         if not space.choices:
-            self._say("Nothing to search: every knob is left out, the report says why.")
+            self._say(f"Nothing to search: every knob is left out; {why}.")
             return
         self._say(
-            f"Searching {', '.join(space.choices)}: {wording.counted(space.size, 'configuration')};"
-            f" {wording.counted(left_out, 'knob')} left out; the result says why."
+            f"Searching {', '.join(space.choices)}: {wording.counted(space.size, 'configuration')}."
+            + f" Not tried: {wording.counted(left_out, 'other setting')}; {why}." * bool(left_out)
         )
         if not self._quiet:
             self._console.gap()

@@ -189,7 +189,7 @@ def _show_proof(console: Console, result: Result, verdict: Verdict) -> None:
         "Timed": timed(verdict, result.profile),
         "Samples": counted_by_shape(result.profile),
         "Not counted": wording.outside(result.profile, verdict),
-        "Chosen": chosen(result.search) if result.search else "",
+        "Chosen": chosen(result),
         "Ended": ended(result),
         "Cost": _cost(result),
         "Machine": machine_line(result.profile.machine),

@@ -24,7 +24,7 @@ from autotune.measurement.ablated import Ablation
 from autotune.measurement.ablation import ablate
 from autotune.measurement.doubts import doubts_of, doubts_of_device, starved
 from autotune.measurement.measurement import Measurement
-from autotune.measurement.processes.process import RunEnded
+from autotune.measurement.processes.process import ProcessRun, RunEnded
 from autotune.measurement.readings.memory import device_peak, most
 from autotune.measurement.readings.telemetry import trains_on_gpu
 from autotune.measurement.statistics import throughput
@@ -125,7 +125,7 @@ def _ablate_loop(context: Context, *, only: bool) -> Ablation:
     context.bench.first_epoch = context.bench.compiling_seconds = None
     of_large = PROFILE_OF_LARGE * context.options.budget_seconds
     ablation = ablate(
-        lambda: context.bench.observe(Waiting(context.listener).told),
+        lambda: _observed(context),
         seconds=max(context.seconds(PROFILE_SHARE, PROFILE_SECONDS), of_large),
         cores=context.machine.cores,
         warm_seconds=context.warm_seconds,
@@ -149,6 +149,13 @@ def _ablate_loop(context: Context, *, only: bool) -> Ablation:
     )
     context.bench.longest_gap_seconds = ablation.longest_gap_seconds
     return ablation
+
+
+def _observed(context: Context) -> ProcessRun:
+    """The program at its first step; what begins then takes longer than its start, mostly."""
+    run = context.bench.observe(Waiting(context.listener).told)
+    context.listener.stage("profiling its training steps")
+    return run
 
 
 def _probes(context: Context, ablation: Ablation) -> dict[str, float]:

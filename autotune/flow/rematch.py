@@ -68,8 +68,12 @@ def _judging_seconds(context: Context) -> float:
 
 
 def _winner(turns: Turns, best: Trial, second: Trial, cores: int) -> tuple[Trial, Rematch | None]:
-    if FIRST in turns.failures or SECOND in turns.failures:
-        return (second if SECOND not in turns.failures else best), None
+    trials, numbers = {FIRST: best, SECOND: second}, (best.number, second.number)
+    if turns.failures:
+        winner = second if SECOND not in turns.failures else best
+        failed = tuple(trials[name].number for name in turns.failures)
+        why = "; ".join(dict.fromkeys(each.reason for each in turns.failures.values()))
+        return winner, Rematch(trials=numbers, taken=winner.number, failed=failed, reason=why)
     fair = turns.fair(0, cores=cores)[0] if turns.turns else {}
     both = FIRST in fair and SECOND in fair
     pairs = list(zip(fair[FIRST], fair[SECOND], strict=True)) if both else []
@@ -79,7 +83,6 @@ def _winner(turns: Turns, best: Trial, second: Trial, cores: int) -> tuple[Trial
     own, its = _burden(best.config), _burden(second.config)
     handicap = NEXT_TO_NOTHING * ((own < its) - (own > its))  # of the second
     winner = second if math.log(ratio.estimate) > handicap else best
-    numbers = (best.number, second.number)
     return winner, Rematch(trials=numbers, ratio=ratio, taken=winner.number)
 
 

@@ -269,7 +269,9 @@ class _Through:
         if tuned.ended and tuned.seen is None:  # before its first step
             said += " made no training step: nothing was seen of later"
             return replace(verdict, through=said)
-        ran = "to its end" if tuned.ended else f"for {tuned.seconds:.0f} s, and had not ended"
+        ran = "to its end" if tuned.ended else f"for {tuned.seconds:.0f} s and not to its end"
+        if not tuned.ended and self._seconds < THROUGH_SECONDS[1]:
+            ran += " (a larger budget runs it on for longer)"
         said += f" ran {ran}"
         if not (same and same.same_training):
             return replace(verdict, through=said)

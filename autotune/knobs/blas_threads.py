@@ -80,7 +80,7 @@ class BlasThreads(Knob):
             ProcessStatement(
                 code="threadpoolctl.ThreadpoolController()"
                 f'.select(internal_api="openblas").limit(limits={value})',
-                imports=("import threadpoolctl",),
+                imports=("import threadpoolctl  # NumPy's threads; pip install threadpoolctl",),
             ),
             ProcessStatement(  # for one that is loaded later: SciPy's, say, by a function
                 code=f'os.environ["OPENBLAS_NUM_THREADS"] = "{value}"', imports=("import os",)

@@ -238,7 +238,7 @@ def _unstable(windows: Sequence[Window]) -> Doubt | None:
     return Doubt(
         name="unstable",
         evidence=f"{ran if len(rates) > 1 else 'It was one window; '}"
-        f"the 95 % interval is ±{100 * reach:.0f} %{who}.",
+        f"its speed is known to ±{100 * reach:.0f} %{who}.",
         advice="Its steps differ, or the machine's speed does, as beside others on one host: give "
         "it a larger budget."
         if alone

@@ -1,20 +1,33 @@
 """Why of the two best trials this one was taken, where their own speeds did not tell."""
 
 from autotune.diagnosis.finding import end, times
-from autotune.result import SearchFacts
+from autotune.result import Rematch, Result
 
 
-def chosen(search: SearchFacts) -> str:
-    """How the two best came out beside one another, and which was taken; "" where they took no
-    turns.
+def chosen(result: Result) -> str:
+    """How the two best came out beside one another, which was taken, and what was in its place
+    later; "" where they took no turns.
     """
-    if search.rematch is None:
+    rematch, verdict = result.search.rematch if result.search else None, result.verdict
+    if rematch is None:
         return ""
-    (first, second), ratio = search.rematch.trials, search.rematch.ratio
-    interval = f"{end(ratio.low)} to {end(ratio.high)}"
+    said = _came_out(rematch)
+    if rematch.taken is not None:
+        said += f": trial {rematch.taken} was taken"
+    if verdict is None or not verdict.passed_over:
+        return said
+    number = next((each.number for each in result.trials if each.config == verdict.config), None)
+    instead = "the next best" if number is None else f"trial {number}, the next best"
+    return f"{said}; the one taken was passed over then, for {instead}"
+
+
+def _came_out(rematch: Rematch) -> str:
+    (first, second), ratio = rematch.trials, rematch.ratio
+    if ratio is None:
+        which = " and ".join(f"trial {number}" for number in rematch.failed)
+        return f"in turns, {which} failed ({rematch.reason.rstrip('.')})"
     unclear = ", no clear difference" if ratio.low < 1 < ratio.high else ""
-    taken = search.rematch.taken
     return (
-        f"in turns, trial {second} came out {times(ratio.estimate)} ({interval}) beside trial "
-        f"{first}{unclear}{'' if taken is None else f': trial {taken} was taken'}"
+        f"in turns, trial {second} came out {times(ratio.estimate)} "
+        f"({end(ratio.low)} to {end(ratio.high)}) beside trial {first}{unclear}"
     )

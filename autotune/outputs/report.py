@@ -6,6 +6,7 @@ nothing in them is marked safe.
 
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -35,6 +36,7 @@ from autotune.outputs.untried import ended, left_untried, loading_stays, no_gain
 from autotune.outputs.writing import write_whole
 from autotune.profiling.profile import Memory
 from autotune.result import Result
+from autotune.source.edits import EditOutcome
 from autotune.trials.front import ENERGY
 from autotune.verdict import Verdict
 from autotune.workload.window import PHASES
@@ -197,6 +199,20 @@ def _unbroken(text: str) -> str:
     return text.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
+def _edit_rows(edits: Sequence[EditOutcome]) -> list[EditOutcome]:
+    """`edits` as rows of a table: a knob with several that say no more than another is told of
+    once.
+    """
+    rows: list[EditOutcome] = []
+    for each in sorted(edits, key=lambda edit: (edit.status == "already", not edit.reason)):
+        made = [row for row in rows if row.knob == each.knob and row.status != "refused"]
+        told = [row.reason for row in made]
+        is_more = each.status == "done" and each.reason not in ("", *told)
+        if each.status == "refused" or not told or is_more:
+            rows.append(each)
+    return sorted(rows, key=edits.index)
+
+
 def _patch_kind(line: str) -> str:
     """What a line of a patch is, for its colour."""
     if line.startswith(("--- ", "+++ ", "diff ", "index ")):
@@ -213,6 +229,7 @@ _FILTERS = {
     "counted": wording.counted,
     "counted_by_shape": counted_by_shape,
     "duration": wording.duration,
+    "edit_rows": _edit_rows,
     "ended": ended,
     "allowed": wording.allowed,
     "finding": wording.finding,

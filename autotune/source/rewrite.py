@@ -22,6 +22,7 @@ from autotune.source.edits import (
     ProcessStatement,
     ZeroGradToNone,
 )
+from autotune.source.meanings import imported_names
 from autotune.source.program import BYTE_ORDER_MARK, Forbidden, Program, Refusal, parsed
 from autotune.source.rewrites.accumulate import accumulate, multiples
 from autotune.source.rewrites.autocast import autocast
@@ -31,7 +32,7 @@ from autotune.source.rewrites.model import model_statement, statements_by_hand
 from autotune.source.rewrites.optimizer import optimizer_argument
 from autotune.source.rewrites.prefetch import prefetch_to_device
 from autotune.source.rewrites.process import process_statement
-from autotune.source.script import Script
+from autotune.source.script import Script, parse
 
 _READING = ast.Name | ast.Attribute | ast.Subscript
 
@@ -144,7 +145,8 @@ def _what_goes(program: Program, changed: Program, edit: Edit) -> str:
     if isinstance(edit, Accumulate):
         return multiples(program, edit)
     if packages := _packages(program, edit):
-        return f"it needs {', '.join(packages)}, which is installed here"
+        which = ", ".join(packages)
+        return f"the program then needs the package {which}, which is installed here"
     if isinstance(edit, LoaderArgument):
         own = overridden(program, edit)
     else:
@@ -158,7 +160,7 @@ def _packages(program: Program, edit: Edit) -> list[str]:
     """What `edit` imports that is not Python's own, nor torch, and that `program` does not."""
     given = edit.imports if isinstance(edit, ProcessStatement) else ()
     known = {name for script in program.scripts.values() for name in script.imports.values()}
-    names = {statement.removeprefix("import ") for statement in given}
+    names = set(imported_names(ast.walk(parse("\n".join(given)))).values())
     return sorted(names - sys.stdlib_module_names - known - {"torch"})
 
 

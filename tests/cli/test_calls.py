@@ -11,6 +11,7 @@ from tests import builders
 
 def searched(listener: Listener) -> Result:
     listener.stage("profiling")
+    listener.space(builders.space())
     return builders.search_result()
 
 
@@ -21,6 +22,7 @@ def test_a_run_is_shown_on_stderr_with_its_answer(capsys: pytest.CaptureFixture[
     assert result == builders.search_result()
     assert shown.out == ""
     assert "Profiling\n" in shown.err
+    assert "5 other settings; the result's space.skipped has" in shown.err, "it may have no page"
     assert shown.err.splitlines()[-1].startswith("2.12× faster")
 
 

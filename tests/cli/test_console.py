@@ -1,4 +1,5 @@
 import io
+import re
 
 import pytest
 from rich.cells import cell_len
@@ -144,6 +145,28 @@ def test_a_live_line_is_taken_away_at_the_end(terminal: Terminal) -> None:
     assert "…" in shown
     assert "\x1b[?25h" in shown  # the cursor is back
     assert shown.rstrip("\r").endswith("\x1b[2K")
+
+
+@pytest.mark.parametrize(
+    ("width", "left"),
+    [
+        (34, "0:01 judging threads 1, workers 2"),
+        (33, "0:01 judging threads 1, workers…"),
+        (25, "0:01 judging threads 1…"),
+        (24, "0:01 judging threads…"),
+    ],
+)
+def test_a_live_line_is_cut_between_words(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, width: int, left: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    console = Console(terminal)
+
+    with console.live(lambda: ["0:01 ", ("judging threads 1, workers 2", "quiet")]):
+        pass
+
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
+    assert shown.split("\r")[0].strip() == left
 
 
 def test_a_dumb_terminal_gets_lines(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -121,6 +122,16 @@ def test_an_empty_space_is_said(shown: io.StringIO) -> None:
     Progress(Console(shown)).space(Space(choices={}, own={}, skipped=()))
 
     assert "Nothing to search" in shown.getvalue()
+
+
+def test_where_the_reasons_stand_is_said_of_what_is_not_tried(shown: io.StringIO) -> None:
+    space = builders.space()
+    Progress(Console(shown)).space(replace(space, skipped=space.skipped[:1]))
+    said = " ".join(shown.getvalue().split())
+    assert said.endswith("Not tried: 1 other setting; report.html has the reason for each.")
+
+    Progress(Console(shown)).space(replace(space, skipped=()))
+    assert shown.getvalue().count("Not tried") == 1
 
 
 def test_what_only_a_run_can_give_is_said_before_the_trials(shown: io.StringIO) -> None:

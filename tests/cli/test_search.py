@@ -131,9 +131,31 @@ def test_screen_and_page_tell_why_a_trial_was_chosen(
     said += ": trial 2 was taken" * bool(said)
     made_up.result = builders.search_result(search=search)
     shown, page = " ".join(run("search", "photos.py").stdout.split()), render(made_up.result)
-    assert chosen(search) == said
+    assert chosen(made_up.result) == said
     assert said in shown and said in page
     assert ("Chosen" in shown) is ("Chosen: " in page) is bool(said)
+
+
+def test_a_rematch_that_was_won_since_the_other_failed_is_told() -> None:
+    rematch = Rematch(trials=(4, 2), taken=2, failed=(4,), reason="RuntimeError: no memory.")
+    result = builders.search_result(search=builders.search_facts(rematch=rematch))
+    assert chosen(result) == (
+        "in turns, trial 4 failed (RuntimeError: no memory): trial 2 was taken"
+    )
+    assert from_document(to_document(result)) == result
+
+
+@pytest.mark.parametrize("tried", [True, False])
+def test_what_was_judged_after_the_two_best_is_told(tried: bool) -> None:
+    rematch = Rematch(trials=(7, 2), ratio=Ratio(estimate=1.2, low=1.04, high=1.4), taken=7)
+    config = builders.trials()[9].config if tried else {"threads": 3}
+    result = builders.search_result(
+        search=builders.search_facts(rematch=rematch),
+        verdict=builders.verdict(config=config, passed_over="threads 1: another training."),
+    )
+    which = "trial 9, the next best" if tried else "the next best"
+    said = f": trial 7 was taken; the one taken was passed over then, for {which}"
+    assert chosen(result).endswith(said)
 
 
 def test_the_losses_of_which_a_difference_is_said_are_the_smoothed_ones(

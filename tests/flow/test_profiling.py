@@ -1,6 +1,7 @@
 """What a profile's windows come to, and what is said against it; the windows are made up."""
 
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,17 +35,20 @@ def profiled(
     monkeypatch: pytest.MonkeyPatch,
     outcome: Failure | dict[str, list[Window]],
     bench: SimpleNamespace | None = None,
+    listener: Listener | None = None,
 ) -> tuple[Profile, Measurement]:
-    def ablate(*_: Any, **__: Any) -> Ablation:
+    def ablate(start: Callable[[], Any], **_: Any) -> Ablation:
+        start()
         if isinstance(outcome, Failure):
             raise RunEnded(outcome)
         return Ablation(seen=builders.seen(), warm=[], startup_seconds=0.4, windows=outcome)
 
     monkeypatch.setattr(profiling, "ablate", ablate)
     bench = bench or SimpleNamespace()
-    vars(bench).update(observe=None, call=lambda *_: 0.2, passed_loops=0, compiling_seconds=None)
+    vars(bench).update(call=lambda *_: 0.2, passed_loops=0, compiling_seconds=None)
+    vars(bench).setdefault("observe", lambda _: None)
     context: Any = SimpleNamespace(
-        listener=Listener(),
+        listener=listener or Listener(),
         machine=builders.machine(),
         bench=bench,
         options=Options(),
@@ -62,6 +66,20 @@ def test_windows_without_their_processors_are_left_out(monkeypatch: pytest.Monke
     assert profile.samples_per_second == pytest.approx(fair().samples_per_second)
     assert baseline.samples_per_second == profile.samples_per_second
     assert profile.doubt(PROCESSORS_TAKEN) is None
+
+
+def test_once_the_program_has_started_its_profiling_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+
+    class Told(Listener):
+        def stage(self, name: str) -> None:
+            told.append(name)
+
+    bench = SimpleNamespace(observe=lambda _: told.append("its first step"))
+    profiled(monkeypatch, {AS_IS: [fair(), fair()]}, bench, Told())
+    assert told == ["starting the program", "its first step", "profiling its training steps"]
 
 
 def test_how_long_no_step_came_of_it_is_kept_for_later_runs(

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from autotune.flow.rematch import settle
 from autotune.listener import Listener
 from autotune.measurement.interleaved.turns import Turns
 from autotune.measurement.measurement import Failure
+from autotune.result import Rematch
 from autotune.trials.planner import Ranked
 from autotune.trials.trial import Trial
 from tests import builders
@@ -111,8 +113,14 @@ def test_the_program_as_it_is_is_left_to_the_verdict(monkeypatch: pytest.MonkeyP
 
 def test_settings_that_fail_in_the_rematch_have_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     failures = {rematch.FIRST: Failure(kind="crashed", reason="no")}
-    best, _ = settled(monkeypatch, ranked(5.0, 4.98), failures=failures)
+    best, result = settled(monkeypatch, ranked(5.0, 4.98), failures=failures)
     assert best is not None and best.number == 2
+    told = Rematch(trials=(1, 2), taken=2, failed=(1,), reason="no")
+    assert result == told
+    failures[rematch.SECOND] = failures[rematch.FIRST]
+    best, result = settled(monkeypatch, ranked(5.0, 4.98), failures=failures)
+    assert best is not None and best.number == 1
+    assert result == replace(told, taken=1, failed=(1, 2))
 
 
 def test_without_a_measured_trial_there_is_no_best(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,6 +58,7 @@ def judged(
     seldom: Seldom = STAGED,
     not_come_to: tuple[Place, ...] = (),
     trains: bool = True,
+    budget_seconds: float = 200.0,
     **seen: Any,
 ) -> tuple[Verdict, Emission, list[Any]]:
     """The verdict and the emission where a run with a config (None with the program's own), or
@@ -94,7 +95,7 @@ def judged(
     monkeypatch.setattr(through, "run_through", run_through)
     context: Any = SimpleNamespace(
         listener=Listener(),
-        seconds=Options(budget_seconds=200.0).seconds,
+        seconds=Options(budget_seconds=budget_seconds).seconds,
         bench=SimpleNamespace(start=lambda *_, **__: None),
         target=SimpleNamespace(path=own and "/train.py"),
     )
@@ -113,7 +114,10 @@ def test_what_does_not_fail_is_handed_back(monkeypatch: pytest.MonkeyPatch) -> N
     verdict, emission, runs = judged(monkeypatch, lambda which: False)
     assert verdict.outcome == "faster" and emission is EMISSION
     assert runs == [(PATCHED, 5, 12.0), (None, 5, 12.0)], "the patch has all settings"
-    assert "ran for 4 s, and had not ended" in verdict.through
+    longer = " (a larger budget runs it on for longer)"
+    assert f"ran for 4 s and not to its end{longer}" in verdict.through
+    verdict, *_ = judged(monkeypatch, lambda which: False, budget_seconds=600.0)
+    assert verdict.through.endswith("not to its end"), "no budget gives it more"
 
 
 @pytest.mark.parametrize(
@@ -299,7 +303,7 @@ def test_stages_begin_sooner_where_the_program_takes_that(monkeypatch: pytest.Mo
 
     verdict, runs = ran(lambda which: which.startswith(sooner))
     assert runs == [f"{sooner}  # tuned", sooner, tuned, own]
-    assert verdict.outcome == "faster" and "had not ended" in verdict.through
+    assert verdict.outcome == "faster" and "not to its end" in verdict.through
     verdict, runs = ran(lambda which: which == f"{sooner}  # tuned")
     assert verdict.breaks and tuned not in runs
     verdict, _ = ran(lambda which: True)
@@ -316,7 +320,7 @@ def test_epochs_are_as_many_as_they_are_where_the_program_counts_on_that(
     verdict, _, runs = judged(
         monkeypatch, lambda which: which != own, emission=emission, own=own, seldom=cut
     )
-    assert verdict.outcome == "faster" and "had not ended" in verdict.through
+    assert verdict.outcome == "faster" and "not to its end" in verdict.through
     first, as_it_is, again, compared = (which for which, _, _ in runs)
     assert first == as_it_is != own == again == compared
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from autotune.knobs import by_name
-from autotune.source.edits import Accumulate, ModelStatement
+from autotune.source.edits import Accumulate, ModelStatement, ProcessStatement
 from tests.knobs.profiles import on_a_cpu, on_a_gpu, with_loader, with_model, without_a_loader
 
 
@@ -59,3 +59,10 @@ def test_micro_batches_know_how_the_loader_was_seen_to_be_built(
     expected = Accumulate(steps=2, shared=shared, drop_last=drop_last)
     assert knob.edits(2, profile.seen) == (expected,)
     assert knob.edits(1, profile.seen) == ()
+
+
+def test_the_patch_says_beside_its_import_what_a_package_is_for() -> None:
+    edit, _ = by_name("blas_threads").edits(1, on_a_cpu().seen)
+    assert isinstance(edit, ProcessStatement)
+    (line,) = edit.imports
+    assert line.startswith("import threadpoolctl  # NumPy's threads; pip install")

@@ -1,5 +1,6 @@
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -15,6 +16,7 @@ from autotune.profiling.profile import (
     Doubt,
     Memory,
 )
+from autotune.source.edits import EditOutcome, ProcessStatement
 from autotune.verdict import Delivered
 from tests import builders
 
@@ -225,6 +227,14 @@ def test_a_doubt_stands_beside_its_trial():
     assert "unstable: Windows differ by 11 %." in text
 
 
+def test_why_the_answers_interval_is_of_another_level_is_said():
+    once = builders.verdict()
+    looked_at_often = replace(once, speedup=replace(once.speedup, confidence=0.978))
+    for verdict, said in ((once, False), (looked_at_often, True)):
+        text = text_of(render(builders.search_result(verdict=verdict)))
+        assert ("The ratio's is one of 98 %: it may be looked at several" in text) is said
+
+
 def test_what_was_left_out_has_its_reason():
     assert "cudnn_benchmark There is no CUDA device." in text_of(render(builders.search_result()))
 
@@ -245,6 +255,24 @@ def test_every_edit_says_what_became_of_it():
     assert "threads there already" in text
     assert "refused : The loop body is in a library." in text
     assert "By hand: train.py:88 loss = loss / 2" in text
+
+
+def test_a_setting_of_several_edits_has_one_row_where_the_others_say_no_more():
+    threads, environment = (ProcessStatement(code=code) for code in ("limit(1)", "environ"))
+    done = {"knob": "blas_threads", "status": "done"}
+    edits = (
+        EditOutcome(edit=environment, **done),
+        EditOutcome(edit=threads, reason="the program then needs the package p", **done),
+        *(EditOutcome(edit=each, knob="threads", status="already") for each in (threads, threads)),
+        EditOutcome(edit=threads, knob="threads", status="refused", reason="no place"),
+        EditOutcome(edit=environment, knob="threads", status="refused", reason="no other"),
+    )
+    text = text_of(render(builders.search_result(edits=edits))).partition("In the source")[2]
+
+    assert text.startswith(
+        " blas_threads done : the program then needs the package p threads there already "
+        "threads refused : no place threads refused : no other "
+    )
 
 
 def test_every_turn_is_there_to_be_computed_again():

@@ -265,13 +265,13 @@ def test_a_package_that_the_program_does_not_import_is_named(imported: bool) -> 
     """And none of Python's own."""
     edits = [
         ProcessStatement(
-            code="threadpoolctl.threadpool_limits(1)", imports=("import threadpoolctl",)
+            code="threadpoolctl.threadpool_limits(1)", imports=("import threadpoolctl  # its own",)
         ),
         ProcessStatement(code='os.environ["A"] = "1"', imports=("import os",)),
     ]
     text = f"import {'threadpoolctl' if imported else 'torch'}\nprint(1)\n"
     requests = [("blas_threads", edit) for edit in edits]
     done, other = rewrite({"/p/t.py": text}, requests, Places(), main="/p/t.py").outcomes
-    said = "it needs threadpoolctl, which is installed here"
+    said = "the program then needs the package threadpoolctl, which is installed here"
     assert (done.status, done.reason) == ("done", "" if imported else said)
     assert (other.status, other.reason) == ("done", "")
