@@ -123,7 +123,7 @@ def _vet_formats(context: Context, _: Profile, space: Space) -> Vetted:
         context.bench.start,
         space.choices["precision"],
         context.seconds(LATER_SHARE, LATER_SECONDS),
-        trials_end=context.trials_deadline,
+        trials_deadline=context.trials_deadline,
     )
 
 

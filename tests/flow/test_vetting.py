@@ -138,8 +138,10 @@ def test_values_that_the_source_forbids_for_reasons_of_their_own_have_each_its_o
 def test_formats_are_looked_at_unless_a_program_is_given_as_objects(
     monkeypatch: pytest.MonkeyPatch, device: Device, kind: str, looked: bool
 ) -> None:
-    def vet(start: Any, values: tuple[str, ...], seconds: float, *, trials_end: float) -> Vetted:
-        assert device.is_held and trials_end == TRIALS_END
+    def vet(
+        start: Any, values: tuple[str, ...], seconds: float, *, trials_deadline: float
+    ) -> Vetted:
+        assert device.is_held and trials_deadline == TRIALS_END
         return Vetted(values=values[:1], reason="rounded")
 
     monkeypatch.setattr(vetting, "vet_formats", vet)

@@ -35,5 +35,5 @@ def test_a_further_format_is_left_out_where_looking_at_it_takes_much_of_the_time
     monkeypatch.setattr(rounding, "time", SimpleNamespace(monotonic=lambda: seconds))
     monkeypatch.setattr(rounding, "_too_far", look)
     start: Any = None
-    vetted = vet_formats(start, ("tf32", "bf16", "fp16"), 1.0, trials_end=seconds + left)
+    vetted = vet_formats(start, ("tf32", "bf16", "fp16"), 1.0, trials_deadline=seconds + left)
     assert (vetted.values, vetted.reason) == (kept, reason)

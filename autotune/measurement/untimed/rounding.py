@@ -55,7 +55,7 @@ MOST_OF_THE_REST = 0.3
 
 
 def vet_formats(
-    start: Start, values: Sequence[Value], seconds: float, *, trials_end: float = math.inf
+    start: Start, values: Sequence[Value], seconds: float, *, trials_deadline: float = math.inf
 ) -> Vetted:
     """`values` of the number format without those that round too far, and without those of which
     there is no time to see it; what cannot be looked at is left to its trial.
@@ -66,14 +66,14 @@ def vet_formats(
         seconds: after which it is looked a second time, if the program still runs; and a third time
             when batches were drawn for as long and left out, of which a last one is computed in
             both formats.
-        trials_end: when no further trial begins, by `time.monotonic()`. The first format is looked
-            at in any case.
+        trials_deadline: when trials are to be over, by `time.monotonic()`. The first format is
+            looked at in any case.
     """
     looks: dict[Value, list[Rounded]] = {value: [] for value in values if value in _SHORT}
     reasons, late, took = dict[Value, str](), "", 0.0
     for value, seen in looks.items():
         began = time.monotonic()
-        if took and took > MOST_OF_THE_REST * (trials_end - began):
+        if took and took > MOST_OF_THE_REST * (trials_deadline - began):
             reasons[value] = late = f"{value} could not be looked at {TOO_LITTLE_TIME}"
         elif why := _too_far(start, value, seconds, seen):
             reasons[value] = why

@@ -16,8 +16,9 @@ SHORT = (torch.bfloat16, torch.float16)
 
 
 def operations(*names: str) -> frozenset[Any]:
-    """Those of torch's that have these names, with whatever arguments."""
-    return frozenset(getattr(torch.ops.aten, name) for name in names)
+    """Those of torch's that have these names, with whatever arguments; this torch may lack some."""
+    aten = torch.ops.aten
+    return frozenset(getattr(aten, name) for name in names if hasattr(aten, name))
 
 
 class Watch:

@@ -9,9 +9,8 @@ from torch import nn
 from torch.nn import functional
 
 from autotune.workload.live import Live
-from autotune.workload.loading import batches
+from autotune.workload.loading import batches, containers
 from autotune.workload.parts.optimizer import weights_of
-from autotune.workload.steps.replayed import copied
 
 _DROPOUTS = (
     *("dropout", "dropout1d", "dropout2d", "dropout3d"),
@@ -40,7 +39,7 @@ class Rehearsal:
         batch = draw()
         if self._rehearsed % 3 == 2:
             batch = batches.without_last(batch)
-        self._batch = copied(batch)
+        self._batch = containers.changed(batch, _cloned)
         return [(batch, 1.0)]
 
     def take(self, optimizer: torch.optim.Optimizer) -> None:
@@ -55,6 +54,10 @@ class Rehearsal:
         self.apart = max(self.apart or 0.0, _apart(self._whole, gradients))
         self._whole = None
         self._rehearsed += 1
+
+
+def _cloned(leaf: Any) -> Any:
+    return leaf.clone() if isinstance(leaf, torch.Tensor) else leaf
 
 
 def rehearse(live: Live) -> None:
