@@ -108,7 +108,7 @@ class Progress(Listener):
         left_out = sum(each.knob not in space.choices for each in space.skipped)
         why = f"{self._reasons} has the reason for each"
         if not space.choices:
-            self._say(f"Nothing to search: every knob is left out; {why}.")
+            self._say(f"Nothing to search: every setting is left out; {why}.")
             return
         self._say(
             f"Searching {', '.join(space.choices)}: {wording.counted(space.size, 'configuration')}."

@@ -72,7 +72,7 @@ def _winner(turns: Turns, best: Trial, second: Trial, cores: int) -> tuple[Trial
     if turns.failures:
         winner = second if SECOND not in turns.failures else best
         failed = tuple(trials[name].number for name in turns.failures)
-        why = "; ".join(dict.fromkeys(each.reason for each in turns.failures.values()))
+        why = "; ".join(dict.fromkeys(each.reason.rstrip(".") for each in turns.failures.values()))
         return winner, Rematch(trials=numbers, taken=winner.number, failed=failed, reason=why)
     fair = turns.fair(0, cores=cores)[0] if turns.turns else {}
     both = FIRST in fair and SECOND in fair

@@ -1,4 +1,6 @@
-"""What makes two searches the same: whose trials go on, and whose answer stands."""
+"""What makes two searches the same: whose trials go on, and whose answer stands. The keys are told
+by hashing; for `kept_answer` the program is started too, with the device held.
+"""
 
 import ast
 import functools

@@ -13,12 +13,13 @@ def chosen(result: Result) -> str:
         return ""
     said = _came_out(rematch)
     if rematch.taken is not None:
-        said += f": trial {rematch.taken} was taken"
+        alone = set(rematch.trials) <= set(rematch.failed)
+        said += f": trial {rematch.taken} was taken" + ", as it came out best by itself" * alone
     if verdict is None or not verdict.passed_over:
         return said
     number = next((each.number for each in result.trials if each.config == verdict.config), None)
-    instead = "the next best" if number is None else f"trial {number}, the next best"
-    return f"{said}; the one taken was passed over then, for {instead}"
+    instead = "the next best" if number is None else f"trial {number}, the next best,"
+    return f"{said}; later, when it was judged, {instead} took its place"
 
 
 def _came_out(rematch: Rematch) -> str:

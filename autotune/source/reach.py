@@ -18,13 +18,17 @@ def calls_in(node: ast.AST) -> Iterator[ast.Call]:
 
 
 def argument_code(call: ast.Call, script: Script, function: Function, name: str) -> str:
-    """The code that `call` of `function` gives for `name`; all of one that does not tell, or ""."""
+    """The code that `call` of `function` gives for `name`: all of a call that does not tell, "" of
+    one that gives a constant, or nothing, as `model.train()` beside a function `train`.
+    """
     told = argument(call, function, name, bound=is_bound(script, function))
     return "" if told is None or isinstance(told, ast.Constant) else ast.unparse(told)
 
 
 def argument(call: ast.Call, function: Function, name: str, *, bound: bool) -> ast.expr | None:
-    """What `call` of `function` gives for `name`: `call` itself where that is not told, or None."""
+    """What `call` of `function`, which is given its object or class first if it is `bound`, gives
+    for `name`: `call` itself where that is not told, None where it gives nothing.
+    """
     if any(isinstance(at, ast.Starred) for at in call.args):
         return call
     for keyword in call.keywords:

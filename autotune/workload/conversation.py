@@ -31,7 +31,8 @@ class Draw:
     still: bool = False
     reseed: bool = False  # workers begin with other seeds of their own; all else is as without
     here: bool = False  # in the training's own process, whatever workers the loader has
-    left: tuple[str, ...] = ()  # names of what a batch changes: which others could read it is told
+    # Names of what making a batch changes, of which it is told what others could read.
+    left: tuple[str, ...] = ()
     settings: bool = False  # what samples are made by is told by name too
     only_lengths: bool = False  # nothing is asked but how much the dataset keeps in memory
 

@@ -31,7 +31,8 @@ class Setup:
     model: list[Callable[["torch.nn.Module"], None]] = field(default_factory=list)
     # Keyword arguments of the optimizer that replace the program's own.
     optimizer: dict[str, object] = field(default_factory=dict)
-    precision: Precision | None = None  # round forward and loss; None leaves the program's own
+    # Autocast round forward and loss; None leaves the program's own.
+    precision: Precision | None = None
     micro_batches: int = 1  # that one batch of the program's is split into
     non_blocking: bool = False  # copies of batches to the device do not wait for them
     prefetch_to_device: bool = False  # the next batch is copied on a stream of its own

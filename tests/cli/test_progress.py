@@ -121,7 +121,7 @@ def test_a_stage_is_a_line_where_nothing_is_live(shown: io.StringIO) -> None:
 def test_an_empty_space_is_said(shown: io.StringIO) -> None:
     Progress(Console(shown)).space(Space(choices={}, own={}, skipped=()))
 
-    assert "Nothing to search" in shown.getvalue()
+    assert "Nothing to search: every setting is left out" in shown.getvalue()
 
 
 def test_where_the_reasons_stand_is_said_of_what_is_not_tried(shown: io.StringIO) -> None:

@@ -137,12 +137,21 @@ def test_screen_and_page_tell_why_a_trial_was_chosen(
 
 
 def test_a_rematch_that_was_won_since_the_other_failed_is_told() -> None:
-    rematch = Rematch(trials=(4, 2), taken=2, failed=(4,), reason="RuntimeError: no memory.")
+    rematch = Rematch(trials=(4, 2), taken=2, failed=(4,), reason="RuntimeError: no memory")
     result = builders.search_result(search=builders.search_facts(rematch=rematch))
     assert chosen(result) == (
         "in turns, trial 4 failed (RuntimeError: no memory): trial 2 was taken"
     )
     assert from_document(to_document(result)) == result
+
+
+def test_where_both_failed_in_the_rematch_why_one_is_taken_is_told() -> None:
+    rematch = Rematch(trials=(4, 2), taken=4, failed=(2, 4), reason="It ended; RuntimeError")
+    result = builders.search_result(search=builders.search_facts(rematch=rematch))
+    assert chosen(result).endswith(
+        "trial 2 and trial 4 failed (It ended; RuntimeError): "
+        "trial 4 was taken, as it came out best by itself"
+    )
 
 
 @pytest.mark.parametrize("tried", [True, False])
@@ -153,8 +162,8 @@ def test_what_was_judged_after_the_two_best_is_told(tried: bool) -> None:
         search=builders.search_facts(rematch=rematch),
         verdict=builders.verdict(config=config, passed_over="threads 1: another training."),
     )
-    which = "trial 9, the next best" if tried else "the next best"
-    said = f": trial 7 was taken; the one taken was passed over then, for {which}"
+    which = "trial 9, the next best," if tried else "the next best"
+    said = f": trial 7 was taken; later, when it was judged, {which} took its place"
     assert chosen(result).endswith(said)
 
 

@@ -121,6 +121,12 @@ def test_settings_that_fail_in_the_rematch_have_lost(monkeypatch: pytest.MonkeyP
     best, result = settled(monkeypatch, ranked(5.0, 4.98), failures=failures)
     assert best is not None and best.number == 1
     assert result == replace(told, taken=1, failed=(1, 2))
+    failures = {
+        rematch.FIRST: Failure(kind="crashed", reason="It ended."),
+        rematch.SECOND: Failure(kind="crashed", reason="It hung."),
+    }
+    _, result = settled(monkeypatch, ranked(5.0, 4.98), failures=failures)
+    assert result is not None and result.reason == "It ended; It hung"
 
 
 def test_without_a_measured_trial_there_is_no_best(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -189,6 +189,18 @@ def main(model, batches, optimizer, budget):
             "spent += time.time() - start; \n            if spent > 9: return",
             ByTheClock(end="run.py:8"),
         ),
+        (
+            "spent, row = time.time() - start, 0; \n            if spent > 9: return",
+            ByTheClock(end="run.py:8"),
+        ),
+        (
+            "spent: float = time.time() - start; \n            if spent > 9: return",
+            ByTheClock(end="run.py:8"),
+        ),
+        (
+            "row, spent = time.time() - start, 0; \n            if spent > 9: return",
+            ByTheClock(),
+        ),
         ("if not go_on(): return", ByTheClock(end="run.py:7")),
         ("if group.go_on() and steps: return", ByTheClock(end="run.py:7")),
         ("done = len(batches) > 9; \n            if done: return", ByTheClock()),

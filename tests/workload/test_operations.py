@@ -1,9 +1,14 @@
 """Operations that a step starts are counted, and who starts most of them is named."""
 
 from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
 
 from autotune.workload.conversation import RunWindow, Watched
 from autotune.workload.found import Operations
+from autotune.workload.looks.watch import EachOperation
 from autotune.workload.window import OPERATIONS, Window
 from tests.workload.programs import run
 
@@ -54,6 +59,24 @@ def test_operations_of_all_passes_are_counted_with_the_function_that_starts_most
     line = SCORES.splitlines()[found.place.line - 1]
     assert line.strip().startswith(f"def {found.function}")
     assert isinstance(after, Window)
+
+
+class Counts(EachOperation):
+    count = 0
+
+    def note(self, *_: Any) -> None:
+        self.count += 1
+
+
+def test_a_look_at_each_operation_is_over_with_its_end_whatever_it_forgets() -> None:
+    look = Counts()
+    look.begin()
+    torch.ones(2).sum()
+    seen = look.count
+    with pytest.raises(NotImplementedError):
+        look.end()
+    torch.ones(2).sum()
+    assert look.count == seen > 0
 
 
 POOL = """

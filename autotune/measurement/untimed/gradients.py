@@ -4,7 +4,6 @@ be another training.
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 from autotune.knobs.knob import Config, Value
 from autotune.measurement.processes.process import NotPossible, RunEnded
@@ -52,10 +51,14 @@ def vet_freed_gradients(
     return Vetted(values=(own,) if reason else tuple(values), reason=reason)
 
 
-def _refusal(start: Start, config: Config, **how: Any) -> str:
-    """Why not, by a run with `config` that is `watched` so."""
+def _refusal(
+    start: Start, config: Config, *, steps: int, seconds: float, most_seconds: float = 0.0
+) -> str:
+    """Why not, by a run with `config` that is `watched` for so long."""
     try:
-        found = watched(start, config, GRADIENTS, **how)
+        found = watched(
+            start, config, GRADIENTS, steps=steps, seconds=seconds, most_seconds=most_seconds
+        )
     except (NotPossible, RunEnded) as why:
         return f"{_NOT_SEEN}: {why}"
     if not isinstance(found, tuple):

@@ -36,7 +36,9 @@ def training_functions(program: Program) -> set[Function]:
 
 
 def last_line_before_training(program: Program, script: Script, scope: Function | None) -> int:
-    """The last line of `scope` after which nothing leads to training; none where it runs again."""
+    """The last line of `scope`, a function or (None) the top of `script`, after which nothing in it
+    leads to training any more: never (`sys.maxsize`) where it may run several times.
+    """
     place = program.places.backward
     if place is None or place.path not in program.scripts:
         return sys.maxsize

@@ -72,7 +72,9 @@ def _called(function: ast.FunctionDef) -> str:
 
 
 def _times(script: Script, loop: ast.AST, tellers: Collection[str]) -> set[str]:
-    """The variables in the function of `loop` that hold a time, or (marked) whether it is time."""
+    """The variables in the function of `loop` that hold a time, or (marked) whether it is time.
+    What `loop` gives values, none of them a time, holds none there, whatever it does elsewhere.
+    """
     within = {name for name, _ in _given(loop)}
     everywhere = list(_given(script.function(loop) or script.tree))
     given = [*_given(loop), *(pair for pair in everywhere if pair[0] not in within)]

@@ -33,7 +33,9 @@ class Called:
 def called_in(
     program: Program, script: Script, loop: ast.For, statements: Iterable[ast.AST], *names: str
 ) -> list[Called]:
-    """The functions that `statements` of `loop` lead to, and those with `names`; no `__init__`."""
+    """The functions that `statements` of `loop`, in `script`, lead to, and those with `names`, told
+    by name, and by an object's class where that is seen; no `__init__`, nor what `loop` lies in.
+    """
     around, kinds = set(script.ancestors(loop)), Kinds(program)
     scripts = program.scripts.values()
     defined = [

@@ -22,7 +22,9 @@ _Given = tuple[str, ast.expr]  # a name, and what it is given
 
 
 def settled(program: Program, ran: Collection[ast.AST]) -> frozenset[str]:
-    """The last names of what the program sets, and what `ran` in its training sets no more."""
+    """The last names of what the program sets, or hands to its own functions, and what `ran` in its
+    training sets no more. What no file sets may be a framework's, that counts.
+    """
     values, moved, known = list(_handed_on(program)), set[str](), set[str]()
     for script, node in program.nodes():
         names = {last_name(at) for at in assigned(node)}

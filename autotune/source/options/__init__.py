@@ -7,6 +7,7 @@ from io import StringIO
 from typing import Any
 
 from autotune.source.edits import Place
+from autotune.source.options.lines import empty, put
 from autotune.source.options.values import UNKNOWN, Values, looked_at, parsing, set_later
 from autotune.source.program import BYTE_ORDER_MARK
 from autotune.source.reach import argument, defaults_of
@@ -36,7 +37,7 @@ def without_left_out(
     known = {name: value for name, value in options.items() if name not in changed}
     read = _read(trees, standing, of_old)
     values = {path: Values(tree, known, changed, read[path]) for path, tree in trees.items()}
-    always = given_always([(tree, values[path]) for path, tree in trees.items()])
+    always = _given_always([(tree, values[path]) for path, tree in trees.items()])
     reached = {(place.path, place.line) for place in places if place is not None}
     for path, tree in trees.items():
         lines = list(StringIO(found[path], newline=""))
@@ -119,32 +120,11 @@ def _of_own_lines(
             yield test, holds, []
 
 
-def put(lines: list[str], test: ast.expr, what: str) -> None:
-    """Put `what` where the code of `test` stands, and nothing on what is left of its lines."""
-    first, last = test.lineno - 1, (test.end_lineno or test.lineno) - 1
-    end = lines[last].encode()[test.end_col_offset :].decode()
-    begin = lines[first].encode()[: test.col_offset].decode()
-    for number in range(first, last + 1):
-        line = lines[number]
-        lines[number] = line[len(line.rstrip("\r\n")) :]
-    if first == last:
-        lines[first] = begin + what + end
-    else:
-        lines[first], lines[last] = begin + what + lines[first], end
-
-
-def empty(lines: list[str], span: range) -> None:
-    """Leave `pass` of what stands on the lines of `span`."""
-    first = lines[span.start - 1]
-    indent = first[: len(first) - len(first.lstrip())]
-    for number in span:
-        line = lines[number - 1]
-        lines[number - 1] = line[len(line.rstrip("\r\n")) :]
-    lines[span.start - 1] = f"{indent}pass{lines[span.start - 1]}"
-
-
-def given_always(files: Sequence[tuple[ast.Module, Values]]) -> dict[ast.AST, dict[str, Any]]:
-    """By function, the parameters for which each of its calls (one or more) gives the same."""
+def _given_always(files: Sequence[tuple[ast.Module, Values]]) -> dict[ast.AST, dict[str, Any]]:
+    """By function, the parameters for which each of its calls in `files` (one or more) gives the
+    same known value, or leaves the default; none of a function that is handed on, or decorated, or
+    whose name others have, and none that it sets itself.
+    """
     functions: dict[str, list[tuple[Function, Values, bool]]] = {}
     calls: dict[str, list[tuple[ast.Call, Values]]] = {}
     handed_on = set[str]()

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from io import StringIO
 
 from autotune.source.edits import Place
-from autotune.source.options import empty
+from autotune.source.options.lines import empty
 from autotune.source.program import BYTE_ORDER_MARK
 from autotune.source.script import first_line, last_name, tree_of
 

@@ -198,7 +198,10 @@ def parsing(trees: Iterable[ast.Module]) -> frozenset[str]:
 
 
 def set_later(tree: ast.Module, parsing: frozenset[str], *, made: bool) -> Iterator[str]:
-    """The attributes, or items by such names, that a file may set once the program trains."""
+    """The attributes, or items by such names, that a file may set once the program trains: those of
+    objects that are `made` then, too, or only of such as are there. It does not by what is
+    `parsing` options, nor where one is given what another of its name has.
+    """
     for node in _done_later(tree, parsing, made):
         match node:
             case ast.Assign(targets=targets, value=value):
@@ -219,7 +222,10 @@ def set_later(tree: ast.Module, parsing: frozenset[str], *, made: bool) -> Itera
 def _done_later(
     scope: ast.Module | Function, parsing: frozenset[str], made: bool
 ) -> Iterator[ast.AST]:
-    """What of a scope may be done once the options are there: where it parses, from a loop on."""
+    """What of a scope may be done once the options are there: all of a function; of one in which
+    `parsing` is called, and of a file's top, what comes from its first loop on; and what sets up an
+    object only where one is `made`.
+    """
     own: list[ast.AST] = []
     inner: list[Function] = []
     waiting = list(ast.iter_child_nodes(scope))

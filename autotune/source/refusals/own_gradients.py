@@ -64,7 +64,9 @@ def _is_of_gradient(value: ast.expr) -> bool:
 
 
 def gradients_read(program: Program) -> str:
-    """Where a weight's gradient is read, but to ask for it, or between backward and the step."""
+    """Where a weight's gradient is read in whatever step, but to ask whether there is one, or for
+    what is computed of it between backward and the step, before anything writes into it.
+    """
     before = _before_step(program)
     return first_of(
         (script, node)

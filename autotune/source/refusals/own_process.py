@@ -16,6 +16,7 @@ _OPTIONS = re.compile(r"cfg|conf|arg|opt|param|setting", re.IGNORECASE)
 _SAY_HOW = ("get_context", "set_start_method")
 _KEEPING = (ast.Name, ast.Assign, ast.Return)
 _ASKS_OF_ITSELF = frozenset(("psutil.Process",))
+# What forks by itself, where several threads would be waited for in the copy.
 _FORKS = frozenset(("fork", "forkpty", "Process", "Pool", "ProcessPoolExecutor"))
 # What may be given it without being trained by: it is printed, logged, or written to a file.
 _HARMLESS = frozenset(
@@ -34,7 +35,8 @@ _PROFILER = "memory_profiler.memory_usage"  # a table's `memory_usage()` is of t
 _KERNEL = ("/statm", "/smaps", "smaps_rollup", "/proc/self/status", "/proc/meminfo", "VmRSS")
 _CHOICE = "CUDA_VISIBLE_DEVICES"
 _FORKING = "multiprocessing"
-# What starts a process by fork, or may; workers of a loader are forked with CUDA awake anyway.
+# What starts a process in whatever way, or says how, where CUDA must not be awake yet. Workers of a
+# loader are forked with it awake anyway.
 _STARTS = frozenset(
     (
         *("fork", "forkpty", "Process", "Pool", "Popen", "ProcessPoolExecutor"),

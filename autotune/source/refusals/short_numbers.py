@@ -1,4 +1,6 @@
-"""What a short number format loses beyond the compared steps: small chances, steps and errors."""
+"""What a short number format loses beyond the compared steps: small chances, steps and errors; and
+constants too small for it, or (denormal ones) for a CPU that is to take such for zero.
+"""
 
 import ast
 import re
@@ -173,7 +175,7 @@ def _is_added_to_float32(script: Script, number: ast.expr) -> bool:
 
 
 def small_error(program: Program) -> str:
-    """Where the training ends once its error, or that's change, is below a number that stays."""
+    """Where the training ends once its error, or its change, is below a number that stays."""
     inner, outer = loops_of_training(program)
     ran = running_within(program, [*inner, *outer])
     moved = set(map(last_name, stored_in(at for _, at in program.nodes() if at in ran)))

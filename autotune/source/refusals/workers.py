@@ -73,7 +73,7 @@ def _trains_on_import(program: Program) -> bool:
 
 
 def changed_directory(program: Program) -> str:
-    """Where, in what the training's loops run: file and line, "" where it is not seen to."""
+    """Where the training's loops change the working directory: workers that live on stay behind."""
     calls = [
         (script, call)
         for script in program.scripts.values()

@@ -58,7 +58,8 @@ def _widened(program: Program, script: Script) -> list[Change]:
         for call in calls
         if all(each.tensors and each.single for each in _given(program, script, call))
     ]
-    changes = [change for call in plain for change in wrapping(script, call, "", ".float()")]
+    ends = map(script.end, plain)
+    changes = [Change(path=script.path, start=at, end=at, text=".float()") for at in ends]
     if not (found := [call for call in calls if call not in plain]):
         return changes
     name, made = _function(script)

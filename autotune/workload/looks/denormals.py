@@ -34,8 +34,7 @@ class LookingForDenormals(EachOperation):
         self._count = self._denormal = 0
 
     @torch.no_grad()
-    def end(self) -> Denormals:
-        self.stop()
+    def found(self) -> Denormals:
         results = self._denormal / max(1, self._count)
         step = self._live.pace.steps
         if self._live.averages is None:
@@ -79,8 +78,7 @@ class Flushing(EachOperation):
         self._writes = False  # whether that writes into what it is given
         self._found = Flushed()
 
-    def end(self) -> Flushed:
-        self.stop()
+    def found(self) -> Flushed:
         return self._found
 
     def note(self, operation: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:

@@ -72,8 +72,7 @@ class Rounding(EachOperation):
         self._inputs.step()
         self._perturbations.step()
 
-    def end(self) -> Rounded:
-        self.stop()
+    def found(self) -> Rounded:
         return Rounded(
             angle=self._angle,
             target=self._target,

@@ -5,7 +5,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
-from itertools import islice
 from types import CodeType, FrameType
 
 from autotune.workload.found import BESIDE, BusyLine
@@ -36,7 +35,8 @@ class ThreadsBeside:
             if native is None or thread in self._not_meant:
                 continue
             own = (each for each in outwards(innermost) if is_users(each.f_code.co_filename))
-            for frame in islice(own, 1):
+            frame = next(own, None)
+            if frame is not None:
                 seen = self._seen.setdefault(native, Counter())
                 seen[frame.f_code, frame.f_lineno] += 1
 

@@ -36,6 +36,7 @@ class Watch:
 
     def end(self) -> object:
         """Stop, and give what was found."""
+        raise NotImplementedError
 
 
 class _Showing(TorchDispatchMode):
@@ -66,16 +67,18 @@ class _Showing(TorchDispatchMode):
 
 
 class EachOperation(_Showing, Watch):
-    """Those of a model's too that its thread has threads of a pool carry out meanwhile. What ends
-    it is to `stop` it.
-    """
+    """Those of a model's too that its thread has threads of a pool carry out meanwhile."""
 
     def begin(self) -> None:
         self.__enter__()
 
-    def stop(self) -> None:
-        """Show no more."""
+    def end(self) -> object:
         self.__exit__(None, None, None)
+        return self.found()
+
+    def found(self) -> object:
+        """What was found, once no more is shown."""
+        raise NotImplementedError
 
     def __enter__(self) -> Any:
         item: Any = pools._WorkItem

@@ -156,8 +156,7 @@ class Starts(EachOperation):
     def step(self) -> None:
         self._steps += 1
 
-    def end(self) -> Operations:
-        self.stop()
+    def found(self) -> Operations:
         per_step = self._count / self._steps
         if not self._starters:
             return Operations(per_step=per_step)

@@ -198,6 +198,29 @@ if __name__ == "__main__":
     main()
 # --------------------------------------------------------------------------------- end of program
 # What a recipe offers, so that the program above can be checked.
-BATCH_SIZE, build_model = 32, nn.Module
-_offered: Any = None
-build_dataset = build_validation_dataset = build_optimizer = collate = _offered
+BATCH_SIZE = 32
+
+
+def build_model() -> nn.Module:
+    """A recipe's own."""
+    raise NotImplementedError
+
+
+def build_dataset() -> Any:
+    """A recipe's own."""
+    raise NotImplementedError
+
+
+def build_validation_dataset() -> Any:
+    """A recipe's own."""
+    raise NotImplementedError
+
+
+def build_optimizer(model: nn.Module) -> torch.optim.Optimizer:
+    """A recipe's own."""
+    raise NotImplementedError
+
+
+def collate(samples: list[Any]) -> Any:
+    """A recipe's own."""
+    raise NotImplementedError

@@ -96,7 +96,8 @@ class Delivery:
     # within one run. And those that are numbers.
     kept: Mapping[str, int] = field(default_factory=dict)
     numbers: Mapping[str, float] = field(default_factory=dict)
-    settings: tuple[Setting, ...] = ()  # that the program may set, under each name of its
+    # Those that the program may set, under each name that it has for them.
+    settings: tuple[Setting, ...] = ()
     set_by_makers: tuple[str, ...] = ()  # of those, to which making a batch ever gives a value
     # Models with weights, optimizers and schedulers by which batches are made or samples chosen.
     learning: tuple[str, ...] = ()

@@ -41,6 +41,7 @@ class Beat:
 
     def step(self) -> None:
         """The leading optimizer has stepped."""
+        raise NotImplementedError
 
     def leave_out_step(self) -> None:
         """A GradScaler has left out its step: that loss is one of its own all the same."""

@@ -25,7 +25,8 @@ class Fed:
     # Some step trained on what was drawn before: with another batch, or for an earlier epoch, and
     # kept (a list of batches, `itertools.cycle`).
     kept: bool = False
-    gradless: set[Source] = field(default_factory=set)  # loaders: so in the first steps
+    # Loaders whose batches were drawn without gradients in the first steps.
+    gradless: set[Source] = field(default_factory=set)
     drawing: bool = False  # by the thread that trains: modules called meanwhile are transforms
     own_threads: dict[str, int] = field(default_factory=dict)  # by the mode that has one instead
     # Samples that the first step, which is of no window, was counted too many for: those of batches

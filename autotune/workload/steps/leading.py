@@ -99,7 +99,7 @@ def _hand_over(live: Live, optimizer: torch.optim.Optimizer) -> bool:
     live.led_before, live.leader = live.leader, weakref.ref(optimizer)
     live.led_from, live.led_uncounted = live.pace.steps, live.others
     live.have_led.add(optimizer)
-    live.patches.forget(lambda *_: False)  # but those of modules that are gone
+    live.patches.forget_gone()
     if live.discovering or live.models.made_anew or _trains_what_is_known(live, optimizer):
         live.end_step()
         return False

@@ -28,7 +28,8 @@ class Passes:
     """
 
     places: set[Place] = field(default_factory=set)  # the lines
-    callers: set[tuple[int, int]] = field(default_factory=set)  # where in which code that was
+    # Where in which code `Tensor.backward` was called.
+    callers: set[tuple[int, int]] = field(default_factory=set)
     looking: bool = False  # an optimizer has stepped whose passes nobody has noted: the next are
     # Of consecutive steps with as many passes: the first step of each, and how many. Of a program
     # that goes back and forth not all of them.

@@ -63,6 +63,10 @@ class Patches:
         owners = ((_owner_of(each[0]), each) for each in self._made)
         self._made = [at for own, at in owners if own is not None and not chosen(own, at[1])]
 
+    def forget_gone(self) -> None:
+        """Nothing is given back to modules that are gone."""
+        self._made = [each for each in self._made if _owner_of(each[0]) is not None]
+
 
 def _owner_of(held: Any) -> Any:
     return held() if isinstance(held, weakref.ref) else held

@@ -1,5 +1,5 @@
 """Processor time of the training process and of those that it has started, and what they read from
-storage, as the system counts it.
+storage, as the system counts it; and whether the processor takes denormal numbers for zero.
 """
 
 import os
