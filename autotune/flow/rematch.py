@@ -38,7 +38,7 @@ def settle(
     turn_seconds = turn_seconds_of(profiled.step_seconds)
     seconds = best.seconds + second.seconds + 2 * FEWEST_TURNS_PER_PROCESS * turn_seconds
     if time.monotonic() + seconds > context.deadline - _judging_seconds(context):
-        return best, None
+        return _by_trials(ranked[0], ranked[1]), None
     context.listener.stage("measuring the two best once more, in turns")
     with context.device.held():
         turns = take_turns(
@@ -60,6 +60,13 @@ def _is_open(first: Ranked, second: Ranked) -> bool:
     """Whether either may be the best, and both are more than the program as it is."""
     apart = (first.mean - second.mean) / math.hypot(first.sd, second.sd, 1e-9)
     return bool(first.trial.config and second.trial.config) and apart < CLOSE
+
+
+def _by_trials(first: Ranked, second: Ranked) -> Trial:
+    """The best where there is no time for turns."""
+    is_lighter = _burden(second.trial.config) < _burden(first.trial.config)
+    as_fast = first.mean - second.mean < NEXT_TO_NOTHING
+    return (second if as_fast and is_lighter else first).trial
 
 
 def _judging_seconds(context: Context) -> float:

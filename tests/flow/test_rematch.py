@@ -104,6 +104,16 @@ def test_the_verdict_keeps_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert best is not None and best.number == 1 and result is None
 
 
+@pytest.mark.parametrize(("lead", "wins"), [(0.01, 2), (0.03, 1)])
+def test_where_there_is_no_time_fewer_settings_that_were_as_fast_are_best(
+    monkeypatch: pytest.MonkeyPatch, lead: float, wins: int
+) -> None:
+    first, second = ranked(5.0, 5.0 - lead)
+    more = replace(first.trial, config={**second.trial.config, "precision": "bf16"})
+    best, result = settled(monkeypatch, [replace(first, trial=more), second], seconds_left=1.0)
+    assert best is not None and best.number == wins and result is None
+
+
 def test_the_program_as_it_is_is_left_to_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     candidates = ranked(5.0, 4.98)
     own = Ranked(trial=builders.trial(0, {}, 100.0), mean=4.99, sd=0.05)
