@@ -102,6 +102,20 @@ def validation_share(profile: Profile) -> ValidationShare:
     return _share_by_steps(profile, times_seen)
 
 
+def validation_seen(profile: Profile) -> str:
+    """What the program does between its steps takes of its time; of what came too seldom to tell
+    how often it does, what it took.
+    """
+    what = "what it does between its steps" if may_be_rollouts(profile.seen) else "validation"
+    times_seen, found = _times_seen(profile), validation_share(profile)
+    if times_seen >= FEWEST_VALIDATIONS:
+        return f"{what} took {percent(found.of_time)} of the observed run"
+    if found.of_time:
+        return f"{what} takes {percent(found.of_time)} of the time, {found.often}"
+    seconds = sum(window.validation_seconds for window in profile.windows if window.mode == AS_IS)
+    return f"{what} took {seconds:.1f} s while it was profiled, and may come seldom"
+
+
 def _times_seen(profile: Profile) -> int:
     return sum(window.validations for window in profile.windows if window.mode == AS_IS)
 

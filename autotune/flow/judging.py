@@ -91,8 +91,22 @@ def judge(
             named = "" if verdict.breaks else f"{settings(best.config)}: "  # it names them itself
             said = f"{named}{verdict.reason}"
             return replace(again, passed_over=said, suspect=name), its_emission
+        verdict = replace(verdict, reason=f"{verdict.reason} {_of_the_next(other, again)}")
         other = other if again.is_open else None
     return replace(verdict, suspect=name if other else ""), emission
+
+
+def _of_the_next(other: Trial, verdict: Verdict) -> str:
+    """How what was judged in the place of the best came out, where that is no gain either."""
+    if verdict.trains_otherwise:
+        ended = "does not train the same either"
+    elif verdict.is_withheld:
+        ended = "cannot be handed back either"
+    elif verdict.speedup:
+        ended = f"came out {verdict.speedup.estimate:.2f}×"
+    else:
+        ended = "could not be timed"
+    return f"The next best ({settings(other.config)}) {ended}."
 
 
 def _judged(context: Context, profiled: Profile, best: Trial) -> tuple[Verdict, Emission]:

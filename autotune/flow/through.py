@@ -285,7 +285,8 @@ class _Through:
     def another(self, verdict: Verdict, same: Parity, config: Config) -> Verdict:
         """`verdict` on `config`, which trains otherwise by what was found later on."""
         assert verdict.speedup is not None
-        how = "with its epochs cut short," if self._are_longer else self._how
+        is_other = self._are_longer and self._seen.loader is not None  # than `_how` says
+        how = "with its epochs cut short," if is_other else self._how
         return replace(
             verdict,
             outcome="no_gain",

@@ -1,6 +1,7 @@
 """Why of the two best trials this one was taken, where their own speeds did not tell."""
 
-from autotune.diagnosis.finding import end, times
+from autotune.diagnosis.finding import times
+from autotune.outputs.wording import interval_text
 from autotune.result import Rematch, Result
 
 
@@ -30,5 +31,5 @@ def _came_out(rematch: Rematch) -> str:
     unclear = ", no clear difference" if ratio.low < 1 < ratio.high else ""
     return (
         f"in turns, trial {second} came out {times(ratio.estimate)} "
-        f"({end(ratio.low)} to {end(ratio.high)}) beside trial {first}{unclear}"
+        f"({interval_text(ratio)}) beside trial {first}{unclear}"
     )

@@ -109,8 +109,9 @@ def counted_by_shape(profile: Profile) -> str:
     count = wording.significant(profile.seen.samples_per_step)
     return (
         f"a step counts as {count} sample{'s' * (count != '1')}, by what a model was given before "
-        "each backward pass (one where none was seen). Where the program counts otherwise (a "
-        "sequence for its characters, the rows of several models), ratios hold, and speeds do not."
+        "each backward pass (as one where no model was seen). Where the program counts otherwise "
+        "(a sequence for its characters, the rows of several models), ratios hold, and speeds do "
+        "not."
     )
 
 

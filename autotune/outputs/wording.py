@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from autotune.diagnosis.finding import end, times
-from autotune.diagnosis.validation import may_be_rollouts
+from autotune.diagnosis.validation import validation_seen
 from autotune.knobs.knob import Value
 from autotune.profiling.profile import (
     FILLING,
@@ -263,8 +263,7 @@ def allowed(parity: Parity) -> str:
 def _outside_the_loop(profile: Profile, validations_told: bool) -> str:
     parts = []
     if profile.validation_share > _NOTABLE_SHARE and not validations_told:
-        what = "what it does between its steps" if may_be_rollouts(profile.seen) else "validation"
-        parts.append(f"{what} took {percent(profile.validation_share)} of the observed run")
+        parts.append(validation_seen(profile))
     passed = 0 if profile.seen.taking_turns else profile.seen.passed_loops
     if passed or _starts_slowly(profile):
         loops = f", with {counted(passed, 'training loop')} that ended soon," if passed else ""

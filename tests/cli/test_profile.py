@@ -139,7 +139,8 @@ def test_other_doubts_are_said_below(run: Run, made_up: MadeUpFlow) -> None:
 
 
 def test_what_the_figures_leave_out_is_said(run: Run, made_up: MadeUpFlow) -> None:
-    profile = builders.profile(validation_share=0.23, startup_seconds=14.0)
+    often = (builders.window(validations=3),)
+    profile = builders.profile(validation_share=0.23, startup_seconds=14.0, windows=often)
     made_up.result = builders.profile_result(profile=profile)
 
     shown = run("profile", "photos.py").stdout

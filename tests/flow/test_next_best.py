@@ -130,8 +130,10 @@ def test_what_was_seen_to_be_another_training_goes_first(monkeypatch: Any) -> No
 
     monkeypatch.setattr(judging, "_judged", judge)
     monkeypatch.setattr(judging.time, "monotonic", lambda: 0.0)
-    judging.judge(context_with(100.0), builders.profile(), SPACE, found(AS_IT_IS, BEST))
+    given = context_with(100.0), builders.profile(), SPACE, found(AS_IT_IS, BEST)
+    verdict, _ = judging.judge(*given)
     assert judged == [BEST.config, {"precision": "bf16"}]
+    assert verdict.reason.endswith("(precision bf16) does not train the same either.")
 
 
 def context_with(left_seconds: float, **options: Any) -> Context:
@@ -173,6 +175,12 @@ def test_it_is_handed_back_where_it_is_faster_and_the_same_training(
     assert source == ("its source" if config else "nothing")
     expected = f"precision bf16, optimizer fused: {OTHERWISE.reason}" if config else ""
     assert verdict.passed_over == expected
+    if second in ("no_gain", "open"):
+        came = {"no_gain": "2.12×", "open": "1.20×"}[second]
+        assert (
+            verdict.reason
+            == f"{OTHERWISE.reason} The next best (threads 1, optimizer fused) came out {came}."
+        )
     goes_on = config or left_seconds < 0 or second == "open"
     assert verdict.suspect == ("precision" if goes_on else "")
 

@@ -239,6 +239,23 @@ def test_one_that_ends_with_few_losses_is_compared_over_longer_epochs(
     assert ("over 60 steps of a longer run its losses" in verdict.through) is (batches > 5)
 
 
+@pytest.mark.parametrize(
+    ("seen", "how"),
+    [
+        ({}, "with its epochs cut short, the program does not"),
+        ({"loader": None}, "with what comes late or seldom brought forward, the program does not"),
+    ],
+)
+def test_only_what_has_epochs_has_them_cut_short(
+    monkeypatch: pytest.MonkeyPatch, seen: dict[str, Any], how: str
+) -> None:
+    parted = builders.parity(same_training=False, steps=60)
+    monkeypatch.setattr(through, "parity_later", lambda *_: parted)
+    ends = [PATCHED]
+    verdict, *_ = judged(monkeypatch, lambda which: False, ends=ends, losses=15, own="pass", **seen)
+    assert how in verdict.reason
+
+
 def test_where_longer_epochs_fail_the_short_ones_are_compared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

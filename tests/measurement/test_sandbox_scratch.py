@@ -87,7 +87,7 @@ def test_the_description_says_how_far_the_protection_goes(
     with Sandbox([], scratch_parent=tmp_path) as opened:
         assert says in opened.description
         assert ("no mounts here" in opened.description) == (works_at < 0)
-        parts = "Not protected: /dev/shm, parts of /tmp and /var."
+        parts = "Not protected: /dev/shm, and of /tmp and /var what the program does not name."
         assert opened.description.endswith(parts) == (works_at >= 0), "README says which parts"
 
 

@@ -152,7 +152,9 @@ def test_other_programs_on_the_processors_are_said_before_the_headline():
 
 
 def test_what_the_figures_leave_out_is_said():
-    text = text_of(render(builders.search_result(profile=builders.profile(validation_share=0.23))))
+    often = (builders.window(validations=3),)
+    profile = builders.profile(validation_share=0.23, windows=often)
+    text = text_of(render(builders.search_result(profile=profile)))
 
     assert text.index("Validation took 23 % of the observed run") < text.index("Before and after")
 

@@ -98,11 +98,24 @@ def test_only_what_is_faster_is_called_so(speedup, text):
     assert wording.faster(speedup).startswith(text)
 
 
+def test_one_validation_tells_no_share_but_by_an_epoch_s_length():
+    one = {"windows": (builders.window(validations=1, validation_seconds=4.0),)}
+    one |= {"validation_share": 0.24, "startup_seconds": 3.0, "step_seconds": 0.1}
+    assert wording.outside(builders.profile(**one)).startswith(
+        "Validation takes 39 % of the time, supposing one an epoch"
+    )
+    no_loader = builders.seen(loader=None)
+    assert wording.outside(builders.profile(**one, seen=no_loader)).startswith(
+        "What it does between its steps took 4.0 s while it was profiled, and may come seldom"
+    )
+
+
 def test_what_takes_notable_time_outside_the_loop_is_said():
     quiet = {"validation_share": 0.04, "startup_seconds": 3.0}
 
     assert wording.outside(builders.profile(**quiet)) == ""
-    assert wording.outside(builders.profile(**quiet | {"validation_share": 0.23})) == (
+    often = {"validation_share": 0.23, "windows": (builders.window(validations=3),)}
+    assert wording.outside(builders.profile(**quiet | often)) == (
         "Validation took 23 % of the observed run: that is outside these figures."
     )
     later = {"startup_seconds": 3.0, "seen": builders.seen(passed_loops=1)}

@@ -165,7 +165,7 @@ def _describe(layer: Layer, refused: str) -> str:
         return (
             "The program's files were protected by the kernel: what was written there went to an "
             f"overlay{' kept in memory' * layer.in_memory}, which was thrown away. "
-            "Not protected: /dev/shm, parts of /tmp and /var."
+            "Not protected: /dev/shm, and of /tmp and /var what the program does not name."
         )
     because = f" (overlays did not work here: {refused})" if refused else ""
     start = f"The program's files were protected by redirecting its writes in Python{because}. "
