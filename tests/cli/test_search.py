@@ -114,8 +114,10 @@ def test_a_place_that_was_not_reached_is_told_with_the_answer(
     [
         (
             Ratio(estimate=1.04, low=0.89, high=1.21),
-            "in turns, trial 2 came out 1.04× (0.89× to 1.21×, 95 % interval) beside trial 4, "
-            "no clear difference",
+            (
+                "in turns, trial 2 came out 1.04× (0.89× to 1.21×, 95 % interval) beside trial 4, "
+                "no clear difference"
+            ),
         ),
         (
             Ratio(estimate=1.2, low=1.04, high=1.4),
