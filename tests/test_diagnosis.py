@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.diagnosis import Bottleneck, diagnose
+from autotune.diagnosis.validation import steps_of_an_epoch
 from autotune.profiling.ceilings import to_give_back
 from autotune.profiling.profile import Ceiling
 from autotune.source.edits import Place, Places
@@ -759,3 +760,10 @@ def test_an_optimizers_share_is_said_of_the_threads_that_it_was_timed_with(
     headline = found[Bottleneck.OPTIMIZER].headline
     alone = " with 8 threads on 2 cores, of which one alone computes 1.30× as fast;"
     assert headline.startswith(f"Updates weights 40 % of each step{alone if said else ';'}")
+
+
+def test_an_epoch_that_drops_its_last_batch_has_whole_steps_only():
+    loader = replace(builders.seen().loader, batch_size=20, length=65, dataset_length=1312)
+    for drops, steps in ((False, 65.6), (True, 65)):
+        seen = builders.seen(loader=replace(loader, drop_last=drops), samples_per_step=20.0)
+        assert steps_of_an_epoch(seen) == steps

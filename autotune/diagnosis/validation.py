@@ -128,7 +128,8 @@ def steps_of_an_epoch(seen: Seen) -> float:
     loader = seen.loader
     if loader is None or loader.length is None:
         return math.inf
-    samples = loader.dataset_length or loader.length * (loader.batch_size or 0)
+    whole = None if loader.drop_last else loader.dataset_length
+    samples = whole or loader.length * (loader.batch_size or 0)
     if not samples or not seen.samples_per_step:
         return loader.length
     fewest = loader.length / max(1.0, seen.backwards_per_step)

@@ -6,6 +6,7 @@ from autotune.trials.trial import CEILING, EXHAUSTED, PATIENCE, Ending, Trial
 
 # Patience is counted in seconds for each of these, of expected gain.
 ONE_PERCENT = 0.01
+NOTHING = 0.0005  # an expected gain that would be told as 0.0 %
 
 
 def ending(
@@ -26,11 +27,11 @@ def ending(
     dear = too_dear(planner, trials)
     if proposal is None:
         return Ending(why=EXHAUSTED, reason=f"Nothing is left to try that promises enough.{dear}")
-    return Ending(
-        why=PATIENCE,
-        reason=f"Too little is expected of what is left (--patience): {_said(proposal.config)} may "
-        f"gain {100 * proposal.expected_gain:.1f} % in a trial of {proposal.seconds:.0f} s.{dear}",
-    )
+    expected = f"Too little is expected of what is left (--patience): {_said(proposal.config)} may "
+    expected += f"gain {100 * proposal.expected_gain:.1f} % in a trial of {proposal.seconds:.0f} s."
+    if proposal.expected_gain < NOTHING:
+        expected = "Nothing is expected of what is left."
+    return Ending(why=PATIENCE, reason=f"{expected}{dear}")
 
 
 def too_dear(planner: Planner, trials: list[Trial]) -> str:

@@ -81,6 +81,15 @@ def test_a_search_ends_when_what_is_left_is_not_worth_its_time(
     assert found is None or "Too little is expected" in found.reason
 
 
+def test_where_nothing_is_expected_no_gain_is_told() -> None:
+    planner = planner_for(space(compile=("off", "default")), program(data=0.01, waiting=False))
+    trials = [trial(0, {}, 100)]
+    proposal = planner.propose(trials)
+    assert proposal is not None
+    found = ending(planner, trials, replace(proposal, expected_gain=1e-4), 0.0)
+    assert found is not None and found.reason.startswith("Nothing is expected of what is left.")
+
+
 def test_what_was_not_tried_because_it_takes_long_is_said() -> None:
     planner = planner_for(COMPILING, program(data=0.01, waiting=False), trial_seconds=4.0)
     trials = [trial(0, {}, 100), trial(1, {"channels_last": True}, 90)]
