@@ -126,7 +126,8 @@ def main():
                         persistent_workers=True)
     model = ResNet(len(PICTURES)).to(device)
     model.to(memory_format=torch.channels_last)
-    optimizer = torch.optim.SGD(model.parameters(), lr=args.learning_rate, momentum=0.9, fused=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=args.learning_rate, momentum=0.9,
+                                foreach=True)
 
     for epoch in range(args.epochs):
         started = time.perf_counter()
