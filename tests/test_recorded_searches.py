@@ -57,9 +57,9 @@ def test_a_verdict_follows_from_its_turns(path: Path) -> None:
     found = again(verdict)
     assert found.estimate == pytest.approx(verdict.speedup.estimate, rel=1e-6)
     # What memory taken anew widens an interval by is not kept: in these searches next to nothing
-    # (0.0006 of it in that of `photos`).
-    assert found.low == pytest.approx(verdict.speedup.low, rel=1e-3)
-    assert found.high == pytest.approx(verdict.speedup.high, rel=1e-3)
+    # (0.0024 of it in that of `photos`, to either side).
+    assert found.low == pytest.approx(verdict.speedup.low, rel=3e-3)
+    assert found.high == pytest.approx(verdict.speedup.high, rel=3e-3)
 
 
 @every_search
